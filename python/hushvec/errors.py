@@ -70,18 +70,9 @@ class PrivacyBudgetExhaustedError(HushvecError, RuntimeError):
     code = "PRIVACY_BUDGET_EXHAUSTED"
 
     def __init__(
-        self,
-        message: str,
-        *,
-        max_epsilon: float | None = None,
-        consumed_epsilon: float | None = None,
-        max_delta: float | None = None,
-        consumed_delta: float | None = None,
-        max_rho: float | None = None,
-        consumed_rho: float | None = None,
-        hint: str = "",
-        refused: tuple[int, ...] = (),
-        people: tuple[Any, ...] = (),
+        self, message: str, *, max_epsilon: float | None = None, consumed_epsilon: float | None = None,
+        max_delta: float | None = None, consumed_delta: float | None = None, max_rho: float | None = None,
+        consumed_rho: float | None = None, hint: str = "", refused: tuple[int, ...] = (), people: tuple[Any, ...] = (),
     ) -> None:
         super().__init__(message)
         self.max_epsilon = max_epsilon

@@ -23,12 +23,7 @@ _DRAWN_AT_ONCE = 1 << 20
 
 
 def bootstrap(
-    columns: Mapping[str, Any],
-    *,
-    groups: Any = None,
-    confidence: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 2025,
+    columns: Mapping[str, Any], *, groups: Any = None, confidence: float = 0.95, resamples: int = 1000, seed: int = 2025,
     limits: tuple[float, float] | None = None,
 ) -> dict[str, Estimate]:
     """The mean of each column with its percentile bootstrap interval.

@@ -30,11 +30,7 @@ _STEPS = 40
 
 
 def audit_one_run(
-    audited: Any,
-    *,
-    samples: int = 100_000,
-    confidence: float = 0.999,
-    progress: Progress | None = None,
+    audited: Any, *, samples: int = 100_000, confidence: float = 0.999, progress: Progress | None = None,
     coins: np.random.Generator | None = None,
 ) -> AuditResult:
     """Bound epsilon from below by guessing the coins behind one release; `details` has the guesses and the right ones.
@@ -86,14 +82,8 @@ def audit_one_run(
 
 
 def result_of_guesses(
-    tried: Sequence[tuple[int, int]],
-    threshold_of: Callable[[int], float],
-    *,
-    delta: float,
-    confidence: float,
-    samples: int,
-    details: Mapping[str, Any] | None = None,
-    **fields: Any,
+    tried: Sequence[tuple[int, int]], threshold_of: Callable[[int], float], *, delta: float, confidence: float, samples: int,
+    details: Mapping[str, Any] | None = None, **fields: Any,
 ) -> AuditResult:
     """The result for the best of several (guesses, right ones), each at its share of what confidence leaves."""
     bounds, place, ceiling = bounds_of_guesses(samples, tried, delta, confidence)

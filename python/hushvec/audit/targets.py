@@ -168,13 +168,8 @@ class LabelTarget:
     delta = 0.0
 
     def __init__(
-        self,
-        answer: Callable[[NDArray[np.intp], _core.Generator], Any],
-        *,
-        labels: int,
-        epsilon: float,
-        name: str = "randomized_response",
-        new_generator: Callable[[], _core.Generator] = _core.Generator,
+        self, answer: Callable[[NDArray[np.intp], _core.Generator], Any], *, labels: int, epsilon: float,
+        name: str = "randomized_response", new_generator: Callable[[], _core.Generator] = _core.Generator,
     ) -> None:
         self.labels = validate.whole_number("labels", labels, at_least=2)
         self.epsilon = validate.positive("epsilon", epsilon)
@@ -237,11 +232,7 @@ class CodebookTarget:
     name = "codebook"
 
     def __init__(
-        self,
-        mechanism: CodebookResponse,
-        answer: Answer | None = None,
-        *,
-        pair: tuple[Rows, Rows] | None = None,
+        self, mechanism: CodebookResponse, answer: Answer | None = None, *, pair: tuple[Rows, Rows] | None = None,
         new_generator: Callable[[], _core.Generator] = _core.Generator,
     ) -> None:
         if not answers_with_codes(mechanism):

@@ -104,16 +104,9 @@ class PrivacyBudget:
 
     @explained
     def __init__(
-        self,
-        max_epsilon: float | None = None,
-        max_delta: float | None = None,
-        *,
-        max_rho: float | None = None,
-        persist_key: str | None = None,
-        store: str | PathLike[str] | Store | None = None,
-        on_exhausted: str = BLOCK,
-        charged_by: str | None = None,
-        per_person: bool = False,
+        self, max_epsilon: float | None = None, max_delta: float | None = None, *, max_rho: float | None = None,
+        persist_key: str | None = None, store: str | PathLike[str] | Store | None = None, on_exhausted: str = BLOCK,
+        charged_by: str | None = None, per_person: bool = False,
     ) -> None:
         self._charged_by = arguments.require_charged_by(charged_by)
         key = arguments.require_plain(arguments.key_of(persist_key))
@@ -137,14 +130,8 @@ class PrivacyBudget:
         return budget
 
     def consume(
-        self,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        *,
-        rho: float | None = None,
-        charge_id: str | None = None,
-        purpose: str | None = None,
-        people: Iterable[Any] | None = None,
+        self, epsilon: float | None = None, delta: float = 0.0, *, rho: float | None = None, charge_id: str | None = None,
+        purpose: str | None = None, people: Iterable[Any] | None = None,
     ) -> Charge:
         """Charge the ledger. Call it before the release is computed, and release nothing if it raises.
 

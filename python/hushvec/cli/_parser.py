@@ -244,11 +244,7 @@ def add_declared(subparsers: Subparsers, name: str) -> None:
 
 
 def add_command(
-    subparsers: Subparsers,
-    name: str,
-    run: Callable[[argparse.Namespace], int],
-    help: str = "",
-    description: str = "",
+    subparsers: Subparsers, name: str, run: Callable[[argparse.Namespace], int], help: str = "", description: str = "",
     examples: Sequence[Example] = (),
 ) -> argparse.ArgumentParser:
     """Add a command with --json whose options are added by hand. Its help ends with examples: (what it does, the command)."""

@@ -95,17 +95,8 @@ class BloomFilter(Collection):
     """
 
     def __init__(
-        self,
-        bits: int,
-        hashes: int,
-        *,
-        epsilon: float | None = None,
-        f: float | None = None,
-        p: float = 0.5,
-        q: float = 0.75,
-        cohorts: int = 64,
-        words_per_person: int = 1,
-        salt: bytes = b"",
+        self, bits: int, hashes: int, *, epsilon: float | None = None, f: float | None = None, p: float = 0.5, q: float = 0.75,
+        cohorts: int = 64, words_per_person: int = 1, salt: bytes = b"",
     ) -> None:
         self.bits = validate.whole_number("bits", bits, at_least=2, at_most=MOST_BITS)
         self.hashes = validate.whole_number("hashes", hashes, at_least=1, at_most=MOST_HASHES)

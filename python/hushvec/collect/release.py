@@ -136,24 +136,14 @@ class Collection(ABC):
         return Shuffled(epsilon=self.epsilon, n=n)
 
     def report(
-        self,
-        words: str | Sequence[str],
-        *,
-        per: str = "record",
-        memo: Memo | None = None,
-        budget: Budget | None = None,
+        self, words: str | Sequence[str], *, per: str = "record", memo: Memo | None = None, budget: Budget | None = None,
         generator: _core.Generator | None = None,
     ) -> Any:
         """Reports of words, ready to be sent: `release` without the receipt."""
         return self.release(words, per=per, memo=memo, budget=budget, generator=generator).reports
 
     def release(
-        self,
-        words: str | Sequence[str],
-        *,
-        per: str = "record",
-        memo: Memo | None = None,
-        budget: Budget | None = None,
+        self, words: str | Sequence[str], *, per: str = "record", memo: Memo | None = None, budget: Budget | None = None,
         generator: _core.Generator | None = None,
     ) -> ReportRelease:
         """Reports of words, and a receipt that says what they promise.

@@ -46,13 +46,8 @@ class GTREmbedder:
     norm_bound: float | None = None  # rows are about as long as 1, some longer
 
     def __init__(
-        self,
-        path_or_id: str | os.PathLike[str] = GTR_BASE,
-        *,
-        max_length: int = MAX_LENGTH,
-        device: Any = None,
-        batch_size: int = BATCH,
-        model_id: str | None = None,
+        self, path_or_id: str | os.PathLike[str] = GTR_BASE, *, max_length: int = MAX_LENGTH, device: Any = None,
+        batch_size: int = BATCH, model_id: str | None = None,
     ) -> None:
         max_length = validate.whole_number("max_length", max_length, at_least=1)
         with announced("loading the embedding model"):

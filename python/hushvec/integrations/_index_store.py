@@ -46,12 +46,7 @@ class IndexStore:
     """Documents in a private index, as `hushvec.integrations` says. Calls of the index that bypass the store hold its `lock`."""
 
     def __init__(
-        self,
-        index: Any,
-        model: Any = None,
-        *,
-        keep_texts: bool = True,
-        on_receipt: OnReceipt | None = None,
+        self, index: Any, model: Any = None, *, keep_texts: bool = True, on_receipt: OnReceipt | None = None,
         person_key: str | None = None,
     ) -> None:
         if not isinstance(index, PrivateIndex):

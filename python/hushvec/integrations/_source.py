@@ -86,13 +86,8 @@ class PrivateSource:
     """
 
     def __init__(
-        self,
-        model: Any,
-        middleware: Steps | None,
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
-        unit_rows: bool = False,
-        distances: str | None = None,
+        self, model: Any, middleware: Steps | None, on_receipt: OnReceipt | None = None, noise_on: NoiseOn = "documents",
+        unit_rows: bool = False, distances: str | None = None,
     ) -> None:
         noised = _NOISED[validate.choice("noise_on", noise_on, _NOISED)]
         self.wrapped = model if middleware is None else wrap_embedding_model(model, middleware)
@@ -148,11 +143,7 @@ class Adapter:
     _distances: ClassVar[str | None] = None
 
     def __init__(
-        self,
-        model: Any,
-        middleware: Steps | None = None,
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
+        self, model: Any, middleware: Steps | None = None, on_receipt: OnReceipt | None = None, noise_on: NoiseOn = "documents",
         unit_rows: bool = True,
     ) -> None:
         self._source = PrivateSource(model, middleware, on_receipt, noise_on, unit_rows, self._distances)

@@ -76,12 +76,7 @@ def noise_function(
 
 
 def noise_dataset(
-    dataset: Any,
-    job: NoiseJob,
-    *,
-    column: str = "embedding",
-    id_column: str | None = None,
-    partition: int | None = None,
+    dataset: Any, job: NoiseJob, *, column: str = "embedding", id_column: str | None = None, partition: int | None = None,
     **options: Any,
 ) -> Any:
     """Return a datasets.Dataset with its vectors released, at once, or from the cache if the same job released it before.

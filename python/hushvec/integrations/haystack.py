@@ -89,15 +89,9 @@ class PrivateDocumentEmbedder(_Embedder):
     """
 
     def __init__(
-        self,
-        model: Any,
-        middleware: Steps | None = None,
-        on_receipt: OnReceipt | None = None,
-        meta_fields_to_embed: Sequence[str] = (),
-        embedding_separator: str = "\n",
-        noise_on: NoiseOn = "documents",
-        unit_rows: bool = True,
-        person_key: str | None = None,
+        self, model: Any, middleware: Steps | None = None, on_receipt: OnReceipt | None = None,
+        meta_fields_to_embed: Sequence[str] = (), embedding_separator: str = "\n", noise_on: NoiseOn = "documents",
+        unit_rows: bool = True, person_key: str | None = None,
     ) -> None:
         _Embedder.__init__(self, model, middleware, on_receipt, noise_on, unit_rows)
         self.person_key = person_key

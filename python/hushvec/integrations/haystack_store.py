@@ -53,14 +53,8 @@ class PrivateDocumentStore:
     """
 
     def __init__(
-        self,
-        index: PrivateIndex,
-        model: Any = None,
-        *,
-        keep_texts: bool = True,
-        return_embedding: bool = False,
-        on_receipt: OnReceipt | None = None,
-        person_key: str | None = None,
+        self, index: PrivateIndex, model: Any = None, *, keep_texts: bool = True, return_embedding: bool = False,
+        on_receipt: OnReceipt | None = None, person_key: str | None = None,
     ) -> None:
         self._store = IndexStore(index, model, keep_texts=keep_texts, on_receipt=on_receipt, person_key=person_key)
         self.return_embedding = validate.flag("return_embedding", return_embedding)
@@ -231,10 +225,7 @@ class PrivateEmbeddingRetriever:
     """
 
     def __init__(
-        self,
-        document_store: PrivateDocumentStore,
-        filters: Filters | None = None,
-        top_k: int = 10,
+        self, document_store: PrivateDocumentStore, filters: Filters | None = None, top_k: int = 10,
         filter_policy: FilterPolicy = FilterPolicy.REPLACE,
     ) -> None:
         if not isinstance(document_store, PrivateDocumentStore):

@@ -61,12 +61,7 @@ def clip(x: Any, clip_norm: float) -> Any:
 
 
 def clip_and_noise(
-    x: Any,
-    clip_norm: float,
-    sigma: float | None = None,
-    *,
-    scale: float | None = None,
-    exact: bool = True,
+    x: Any, clip_norm: float, sigma: float | None = None, *, scale: float | None = None, exact: bool = True,
     generator: _core.Generator | None = None,
 ) -> Any:
     """`hushvec.clip_and_noise` of a jax.Array: new noise each time the program runs.

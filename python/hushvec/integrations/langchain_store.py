@@ -52,12 +52,7 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
     """
 
     def __init__(
-        self,
-        embeddings: Embeddings,
-        index: PrivateIndex,
-        *,
-        keep_texts: bool = True,
-        on_receipt: OnReceipt | None = None,
+        self, embeddings: Embeddings, index: PrivateIndex, *, keep_texts: bool = True, on_receipt: OnReceipt | None = None,
         person_key: str | None = None,
     ) -> None:
         if not isinstance(embeddings, Embeddings):

@@ -46,15 +46,8 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
     _source: PrivateSource = PrivateAttr()
 
     def __init__(
-        self,
-        model: Any,
-        middleware: Steps | None = None,
-        *,
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
-        unit_rows: bool = True,
-        embed_batch_size: int = LARGEST_BATCH,
-        **options: Any,
+        self, model: Any, middleware: Steps | None = None, *, on_receipt: OnReceipt | None = None,
+        noise_on: NoiseOn = "documents", unit_rows: bool = True, embed_batch_size: int = LARGEST_BATCH, **options: Any,
     ) -> None:
         source = PrivateSource(model, middleware, on_receipt, noise_on, unit_rows, _DISTANCES)
         named = {"model_name": source.wrapped.model_id or "unknown", **options}

@@ -52,14 +52,8 @@ class PrivateUpdates(DXOFilter):  # type: ignore[misc]   # nvflare has no types
     """
 
     def __init__(
-        self,
-        clip_norm: float,
-        delta: float,
-        rounds: int,
-        epsilon: float | None = None,
-        noise_multiplier: float | None = None,
-        persist_key: str | None = None,
-        store: str | None = None,
+        self, clip_norm: float, delta: float, rounds: int, epsilon: float | None = None, noise_multiplier: float | None = None,
+        persist_key: str | None = None, store: str | None = None,
     ) -> None:
         super().__init__(supported_data_kinds=[DataKind.WEIGHT_DIFF], data_kinds_to_filter=None)
         # A job is written from attributes that are named as the arguments, on another machine than the client's.

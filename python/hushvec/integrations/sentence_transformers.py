@@ -90,16 +90,8 @@ class PrivateSentenceTransformer(Adapter):
         return self._source.wrapped.model.model
 
     def _encode(
-        self,
-        method: str,
-        kind: Kind,
-        inputs: Any,
-        normalize_embeddings: bool = False,
-        convert_to_numpy: bool = True,
-        convert_to_tensor: bool = False,
-        batch_size: int = 32,
-        show_progress_bar: bool | None = None,
-        **options: Any,
+        self, method: str, kind: Kind, inputs: Any, normalize_embeddings: bool = False, convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False, batch_size: int = 32, show_progress_bar: bool | None = None, **options: Any,
     ) -> Any:
         unit_rows = validate.flag("normalize_embeddings", normalize_embeddings)
         as_tensor = validate.flag("convert_to_tensor", convert_to_tensor)

@@ -47,14 +47,8 @@ class TokenClassifierDetector:
     """
 
     def __init__(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        categories: Mapping[str, str | None] | None = None,
-        score_threshold: float = DEFAULT_THRESHOLD,
-        window: int | None = None,
-        stride: int | None = None,
-        device: str = "cpu",
+        self, folder: str | os.PathLike[str], *, categories: Mapping[str, str | None] | None = None,
+        score_threshold: float = DEFAULT_THRESHOLD, window: int | None = None, stride: int | None = None, device: str = "cpu",
     ) -> None:
         self._threshold = _require_threshold(score_threshold)
         self._name = Path(folder).name

@@ -26,14 +26,8 @@ Report = Callable[[int, int], None]
 
 
 def noise_batch(
-    batch: Any,
-    job: NoiseJob,
-    *,
-    column: str = "embedding",
-    id_column: str | None = None,
-    ids: Any = None,
-    partition: int | None = None,
-    first_row: int = 0,
+    batch: Any, job: NoiseJob, *, column: str = "embedding", id_column: str | None = None, ids: Any = None,
+    partition: int | None = None, first_row: int = 0,
 ) -> Any:
     """Return the released version of some rows of a job, with its guarantees.
 

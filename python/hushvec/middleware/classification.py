@@ -116,12 +116,7 @@ class ClassificationMiddleware:
 
 @explained
 def dp_classification_middleware(
-    *,
-    epsilon: float,
-    labels: Sequence[Hashable],
-    scores: str = "uniform",
-    budget: Budget | None = None,
-    per: str = "record",
+    *, epsilon: float, labels: Sequence[Hashable], scores: str = "uniform", budget: Budget | None = None, per: str = "record",
     generator: _core.Generator | None = None,
 ) -> ClassificationMiddleware:
     """Make the answers of a classifier private: the model's label with probability e^epsilon / (e^epsilon + k - 1), else another one.

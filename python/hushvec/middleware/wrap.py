@@ -210,10 +210,7 @@ class WrappedEmbeddingModel:
 
 
 def wrap_embedding_model(
-    model: Any,
-    middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware],
-    *,
-    model_id: str | None = None,
+    model: Any, middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware], *, model_id: str | None = None,
     max_characters: int = MOST_CHARACTERS,
 ) -> WrappedEmbeddingModel:
     """Put middleware around an embedding model.
@@ -315,12 +312,8 @@ class PIIRedactionMiddleware(EmbeddingMiddleware):
 
 @explained
 def pii_redaction_middleware(
-    *,
-    patterns: Sequence[str] | None = None,
-    replacement: str | None = None,
-    replacements: Mapping[str, str] | None = None,
-    custom_patterns: Mapping[str, str] | None = None,
-    **options: Any,
+    *, patterns: Sequence[str] | None = None, replacement: str | None = None, replacements: Mapping[str, str] | None = None,
+    custom_patterns: Mapping[str, str] | None = None, **options: Any,
 ) -> PIIRedactionMiddleware:
     """Return middleware that replaces personal data in texts by placeholders before they are embedded.
 

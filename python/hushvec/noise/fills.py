@@ -64,14 +64,8 @@ def clip(x: ArrayT, clip_norm: float, *, out: ArrayT | None = None) -> ArrayT:
 
 
 def clip_and_noise(
-    x: ArrayT,
-    clip_norm: float,
-    sigma: float | None = None,
-    *,
-    scale: float | None = None,
-    exact: bool = True,
-    out: ArrayT | None = None,
-    generator: _core.Generator | None = None,
+    x: ArrayT, clip_norm: float, sigma: float | None = None, *, scale: float | None = None, exact: bool = True,
+    out: ArrayT | None = None, generator: _core.Generator | None = None,
 ) -> ArrayT:
     """Clip every row to clip_norm and add Gaussian noise N(0, sigma^2), or Laplace noise of a scale, fused.
 
@@ -137,12 +131,7 @@ def law_of(sigma: float | None, scale: float | None) -> tuple[str, str, float]:
 
 
 def gaussian_noise(
-    shape: int | tuple[int, ...],
-    sigma: float = 1.0,
-    *,
-    dtype: Any = "float32",
-    like: Any = None,
-    out: Any = None,
+    shape: int | tuple[int, ...], sigma: float = 1.0, *, dtype: Any = "float32", like: Any = None, out: Any = None,
     generator: _core.Generator | None = None,
 ) -> Any:
     """Draw independent Gaussian noise N(0, sigma^2).
@@ -189,12 +178,7 @@ def gaussian_noise(
 
 
 def laplacian_noise(
-    shape: int | tuple[int, ...],
-    scale: float = 1.0,
-    *,
-    dtype: Any = "float32",
-    like: Any = None,
-    out: Any = None,
+    shape: int | tuple[int, ...], scale: float = 1.0, *, dtype: Any = "float32", like: Any = None, out: Any = None,
     generator: _core.Generator | None = None,
 ) -> Any:
     """Draw independent Laplace noise, density exp(-|z|/scale) / (2 scale). All else is as in `gaussian_noise`.
@@ -227,12 +211,7 @@ def laplacian_noise(
 
 
 def l2_laplace_noise(
-    shape: int | tuple[int, ...],
-    scale: float = 1.0,
-    *,
-    dtype: Any = "float32",
-    like: Any = None,
-    out: Any = None,
+    shape: int | tuple[int, ...], scale: float = 1.0, *, dtype: Any = "float32", like: Any = None, out: Any = None,
     generator: _core.Generator | None = None,
 ) -> Any:
     """Draw rows of L2-Laplace noise, density proportional to exp(-|z|_2 / scale) on each row. All else is as in `gaussian_noise`.

@@ -94,12 +94,7 @@ def require_secret_key(generator: _core.Generator) -> None:
 
 
 def entry_of_charge(
-    budget: Budget,
-    epsilon: float,
-    delta: float,
-    rho: float,
-    purpose: str,
-    charge_id: str | None = None,
+    budget: Budget, epsilon: float, delta: float, rho: float, purpose: str, charge_id: str | None = None,
     people: Sequence[Any] | None = None,
 ) -> LedgerEntry | None:
     """Charge a budget; returns the row of its ledger, or None for a custom object, which gets only epsilon and delta."""

@@ -45,12 +45,7 @@ class LabelRelease(NamedTuple):
 
 
 def privatize_labels(
-    true_labels: Any,
-    labels: Sequence[Hashable],
-    *,
-    epsilon: float,
-    budget: Budget | None = None,
-    per: str = "record",
+    true_labels: Any, labels: Sequence[Hashable], *, epsilon: float, budget: Budget | None = None, per: str = "record",
     generator: _core.Generator | None = None,
 ) -> LabelRelease:
     """Release labels by randomized response, and a receipt that states the guarantee.
@@ -198,14 +193,8 @@ class LabelPlan:
 
 
 def plan_labels(
-    labels: Sequence[Hashable],
-    *,
-    epsilon: float,
-    budget: Budget | None,
-    per: str,
-    generator: _core.Generator | None,
-    scores: str = "none",
-    notes: tuple[str, ...] = (),
+    labels: Sequence[Hashable], *, epsilon: float, budget: Budget | None, per: str, generator: _core.Generator | None,
+    scores: str = "none", notes: tuple[str, ...] = (),
 ) -> LabelPlan:
     """Check every argument of `privatize_labels` but the true labels. `scores` and `notes` are what its receipts say of them."""
     if isinstance(labels, list | tuple):  # without numpy's scalars, so that a receipt names what JSON can write

@@ -112,12 +112,7 @@ class ReleasePlan:
         )
 
     def vector_receipt(
-        self,
-        rows: int,
-        *,
-        on_device: bool = False,
-        notes: tuple[str, ...] = (),
-        projection: PublicProjection | None = None,
+        self, rows: int, *, on_device: bool = False, notes: tuple[str, ...] = (), projection: PublicProjection | None = None,
         chosen_sigma: bool = True,
     ) -> Receipt:
         """`receipt` of a mechanism on vectors. `chosen_sigma`: False where an epsilon of several releases chose an empirical sigma."""
@@ -355,12 +350,7 @@ def privatize(
 
 
 def release_planned(
-    x: Any,
-    plan: ReleasePlan,
-    *,
-    budget: Budget | None,
-    notes: tuple[str, ...] = (),
-    projection: PublicProjection | None = None,
+    x: Any, plan: ReleasePlan, *, budget: Budget | None, notes: tuple[str, ...] = (), projection: PublicProjection | None = None,
     people: Iterable[Any] | None = None,
 ) -> Release:
     """`privatize` after its arguments are checked. `projection` is the map that x has already been through."""
@@ -368,12 +358,8 @@ def release_planned(
 
 
 def _released(
-    checked: arrays.CheckedRows,
-    plan: ReleasePlan,
-    budget: Budget | None,
-    notes: tuple[str, ...],
-    projection: PublicProjection | None,
-    people: Iterable[Any] | None,
+    checked: arrays.CheckedRows, plan: ReleasePlan, budget: Budget | None, notes: tuple[str, ...],
+    projection: PublicProjection | None, people: Iterable[Any] | None,
 ) -> Release:
     receipt = plan.receipt(checked.rows, on_device=checked.on_cuda, notes=notes, projection=projection)
     plan.mechanism.require_release(checked)

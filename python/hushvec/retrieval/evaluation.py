@@ -83,16 +83,8 @@ class Evaluation:
 
 
 def evaluate(
-    index: Index,
-    queries: Any,
-    relevant: Any,
-    *,
-    k: int | Iterable[int] = (1, 5, 10),
-    confidence: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 2025,
-    clean: Any = None,
-    groups: Any = None,
+    index: Index, queries: Any, relevant: Any, *, k: int | Iterable[int] = (1, 5, 10), confidence: float = 0.95,
+    resamples: int = 1000, seed: int = 2025, clean: Any = None, groups: Any = None,
 ) -> Evaluation:
     """Ask all queries in one search and measure the answers, by the formulas of `measures` and `hushvec.audit.bootstrap`.
 
@@ -156,15 +148,8 @@ def evaluate(
 
 
 def evaluate_results(
-    ids: Any,
-    relevant: Any,
-    *,
-    k: int | Iterable[int] = (1, 5, 10),
-    confidence: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 2025,
-    groups: Any = None,
-    row_cosines: Any = None,
+    ids: Any, relevant: Any, *, k: int | Iterable[int] = (1, 5, 10), confidence: float = 0.95, resamples: int = 1000,
+    seed: int = 2025, groups: Any = None, row_cosines: Any = None,
 ) -> Evaluation:
     """`evaluate` for answers from elsewhere; fields that need an index are None.
 

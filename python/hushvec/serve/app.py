@@ -62,10 +62,7 @@ _LOOPBACK_NAMES = frozenset({"127.0.0.1", "::1", "[::1]", "localhost"})
 
 
 def create_app(
-    policy: Policy | None = None,
-    *,
-    path: str | os.PathLike[str] | None = None,
-    host: str | None = None,
+    policy: Policy | None = None, *, path: str | os.PathLike[str] | None = None, host: str | None = None,
     kept: str | os.PathLike[str] | None = None,
 ) -> FastAPI:
     """Return the service as an ASGI application.

@@ -324,14 +324,8 @@ def epsilon_of(tenant: Tenant, asked: float | None) -> float:
 
 
 def release_rows(
-    rows: Any,
-    tenant: Tenant,
-    epsilon: float,
-    budget: PrivacyBudget | ChargeOnce,
-    *,
-    notes: tuple[str, ...] = (),
-    projection: PublicProjection | None = None,
-    renormalize: bool = False,
+    rows: Any, tenant: Tenant, epsilon: float, budget: PrivacyBudget | ChargeOnce, *, notes: tuple[str, ...] = (),
+    projection: PublicProjection | None = None, renormalize: bool = False,
 ) -> Release:
     """Release rows of floats [n, d], after the budget is charged; rows that the mechanism does not take are refused before.
 

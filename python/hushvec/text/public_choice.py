@@ -111,11 +111,7 @@ class PublicChoice:
         return np.concatenate(answers).astype(np.int32) if answers else np.empty(0, np.int32)
 
     def release(
-        self,
-        embeddings: NDArray[np.float32],
-        *,
-        budget: Budget | None = None,
-        per: str = "record",
+        self, embeddings: NDArray[np.float32], *, budget: Budget | None = None, per: str = "record",
         generator: _core.Generator | None = None,
     ) -> TextChoice:
         """One public text for each row.

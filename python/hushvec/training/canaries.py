@@ -28,15 +28,8 @@ FEWEST = 32
 
 
 def audit_training(
-    train: Callable[[NDArray[np.bool_]], Model],
-    score: Callable[[Model], Any],
-    *,
-    canaries: int,
-    epsilon: float,
-    delta: float,
-    confidence: float = 0.999,
-    name: str = "training",
-    coins: np.random.Generator | None = None,
+    train: Callable[[NDArray[np.bool_]], Model], score: Callable[[Model], Any], *, canaries: int, epsilon: float, delta: float,
+    confidence: float = 0.999, name: str = "training", coins: np.random.Generator | None = None,
 ) -> AuditResult:
     """Bound the epsilon of a training run from below by guessing which canaries it was given.
 

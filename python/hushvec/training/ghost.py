@@ -215,12 +215,7 @@ class GhostClipping:
     """
 
     def __init__(
-        self,
-        model: Any,
-        clip_norm: float | Sequence[float],
-        *,
-        normalize: float | None = None,
-        check: bool = True,
+        self, model: Any, clip_norm: float | Sequence[float], *, normalize: float | None = None, check: bool = True,
         allow_buffers: Sequence[str] = (),
     ) -> None:
         require_no_batch_norm(model)

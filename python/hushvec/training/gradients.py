@@ -53,14 +53,8 @@ def warn_if_lost(parts: list[Any], clip_norm: float) -> None:
 
 
 def clip_and_noise_gradients(
-    per_example_grads: Any,
-    clip_norm: float,
-    noise_multiplier: float,
-    *,
-    divisor: float | None = None,
-    clipping: str = "auto",
-    generator: _core.Generator | None = None,
-    allow_empty: bool = False,
+    per_example_grads: Any, clip_norm: float, noise_multiplier: float, *, divisor: float | None = None, clipping: str = "auto",
+    generator: _core.Generator | None = None, allow_empty: bool = False,
 ) -> Any:
     """The noisy sum of clipped per-example gradients: one step of DP-SGD up to the optimizer.
 

@@ -33,10 +33,7 @@ _Gradient = tuple[torch.Tensor, ...]
 
 
 def require_independent_examples(
-    model: torch.nn.Module,
-    loss: Callable[..., torch.Tensor] | None = None,
-    loader: Any = None,
-    *,
+    model: torch.nn.Module, loss: Callable[..., torch.Tensor] | None = None, loader: Any = None, *,
     losses: Callable[..., torch.Tensor] | None = None,
 ) -> None:
     """Refuse a model, a loss or a collate function that lets one example change another's gradient.

@@ -18,12 +18,7 @@ __all__ = ["AdapterChange", "AdapterCheck", "AdapterUnchangedError", "BaseChange
 
 
 def add_lora(
-    model: Any,
-    *,
-    rank: int = 8,
-    target_modules: Sequence[str],
-    alpha: float | None = None,
-    dropout: float = 0.0,
+    model: Any, *, rank: int = 8, target_modules: Sequence[str], alpha: float | None = None, dropout: float = 0.0,
     seed: int | None = None,
 ) -> Any:
     """A model with frozen weights and LoRA matrices in the named layers.

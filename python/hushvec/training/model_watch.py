@@ -147,11 +147,7 @@ class ModelWatch:
     """
 
     def __init__(
-        self,
-        model: torch.nn.Module | None,
-        parameters: Callable[[], Tensors] = dict,
-        *,
-        allow_buffers: Sequence[str] = (),
+        self, model: torch.nn.Module | None, parameters: Callable[[], Tensors] = dict, *, allow_buffers: Sequence[str] = (),
         frozen_only: bool = False,
     ) -> None:
         self.model, self._parameters, self._frozen_only = model, parameters, frozen_only

@@ -177,12 +177,8 @@ ROW_MODES = ("hooks", "functorch", "ew")
 
 
 def secure_opacus(
-    privacy_engine: Any,
-    *,
-    generator: _core.Generator | None = None,
-    allow_buffers: Sequence[str] = (),
-    independent_batches: bool = False,
-    public_size: int | None = None,
+    privacy_engine: Any, *, generator: _core.Generator | None = None, allow_buffers: Sequence[str] = (),
+    independent_batches: bool = False, public_size: int | None = None,
 ) -> Any:
     """Make an Opacus PrivacyEngine clip, add noise and draw batches with hushvec.
 
@@ -306,18 +302,9 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
         return loaded
 
     def _prepare_optimizer(
-        self,
-        *,
-        optimizer: Any,
-        noise_multiplier: float,
-        max_grad_norm: Any,
-        expected_batch_size: int,
-        loss_reduction: str = "mean",
-        distributed: bool = False,
-        clipping: str = "flat",
-        noise_generator: Any = None,
-        grad_sample_mode: str = "hooks",
-        **arguments: Any,
+        self, *, optimizer: Any, noise_multiplier: float, max_grad_norm: Any, expected_batch_size: int,
+        loss_reduction: str = "mean", distributed: bool = False, clipping: str = "flat", noise_generator: Any = None,
+        grad_sample_mode: str = "hooks", **arguments: Any,
     ) -> Any:
         _require_covered(clipping, noise_generator, grad_sample_mode)
         processes = _processes(distributed, self._model, grad_sample_mode)

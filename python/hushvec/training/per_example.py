@@ -31,10 +31,7 @@ def require_no_batch_norm(model: torch.nn.Module) -> None:
 
 @undisturbed()
 def per_example_gradients(
-    model: torch.nn.Module,
-    loss: Callable[..., torch.Tensor],
-    *batch: torch.Tensor,
-    chunk_size: int | None = None,
+    model: torch.nn.Module, loss: Callable[..., torch.Tensor], *batch: torch.Tensor, chunk_size: int | None = None,
     vectorize: bool = True,
 ) -> torch.Tensor:
     """Write per-example gradients to p.grad_sample of every parameter that requires a gradient.

@@ -236,14 +236,8 @@ def require_public_size(probability: float, expected_batch_size: float, exact: i
 
 
 def poisson_loader(
-    dataset: Any,
-    sampling_probability: float,
-    *,
-    steps: int | None = None,
-    collate_fn: Callable[[list[Any]], Any] | None = None,
-    separate: bool = False,
-    generator: _core.Generator | None = None,
-    **arguments: Any,
+    dataset: Any, sampling_probability: float, *, steps: int | None = None, collate_fn: Callable[[list[Any]], Any] | None = None,
+    separate: bool = False, generator: _core.Generator | None = None, **arguments: Any,
 ) -> Any:
     """A torch DataLoader of Poisson batches, which also delivers the empty ones.
 
@@ -326,15 +320,8 @@ class CyclicSampler:
 
 
 def cyclic_loader(
-    dataset: Any,
-    min_separation: int,
-    *,
-    steps: int,
-    seed: int = 0,
-    first_step: int = 0,
-    collate_fn: Callable[[list[Any]], Any] | None = None,
-    separate: bool = False,
-    **arguments: Any,
+    dataset: Any, min_separation: int, *, steps: int, seed: int = 0, first_step: int = 0,
+    collate_fn: Callable[[list[Any]], Any] | None = None, separate: bool = False, **arguments: Any,
 ) -> Any:
     """`poisson_loader` with the batches of a `CyclicSampler`, whose arguments it takes, for `DPOptimizer(noise=CorrelatedNoise)`."""
     return _loader(
@@ -347,10 +334,7 @@ def cyclic_loader(
 
 
 def _loader(
-    dataset: Any,
-    sampler_of: Callable[[int], Any],
-    collate_fn: Callable[[list[Any]], Any] | None,
-    separate: bool,
+    dataset: Any, sampler_of: Callable[[int], Any], collate_fn: Callable[[list[Any]], Any] | None, separate: bool,
     arguments: dict[str, Any],
 ) -> Any:
     with needs_extra("a loader of batches", "training"):

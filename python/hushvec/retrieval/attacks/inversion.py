@@ -73,16 +73,8 @@ class InversionResult:
 
 
 def embedding_inversion(
-    released: Any,
-    clean: Any,
-    candidates: Any = None,
-    *,
-    places: Any = None,
-    receipt: RowReceipt | None = None,
-    codebook: PublicCodebook | None = None,
-    confidence: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 2025,
+    released: Any, clean: Any, candidates: Any = None, *, places: Any = None, receipt: RowReceipt | None = None,
+    codebook: PublicCodebook | None = None, confidence: float = 0.95, resamples: int = 1000, seed: int = 2025,
 ) -> InversionResult:
     """Attack released rows: find their vectors in a list, and reconstruct them.
 

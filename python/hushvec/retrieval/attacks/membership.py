@@ -168,13 +168,8 @@ def membership_inference(
 
 
 def judge(
-    game: Game,
-    *,
-    attack: str = "logistic",
-    fprs: Sequence[float] = (0.001, 0.01),
-    claim: str | Claim | Callable[[int], Claim | None] | None = "index",
-    confidence: float = 0.95,
-    resamples: int = 1000,
+    game: Game, *, attack: str = "logistic", fprs: Sequence[float] = (0.001, 0.01),
+    claim: str | Claim | Callable[[int], Claim | None] | None = "index", confidence: float = 0.95, resamples: int = 1000,
 ) -> MembershipResult:
     """`membership_inference` from where the models have been searched, a game of `play` or `game.at(k)`: same arguments and result."""
     rates_of_false = _rates(attack, fprs, confidence, resamples)

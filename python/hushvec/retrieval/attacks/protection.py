@@ -136,16 +136,8 @@ class ProtectionResult:
 
 
 def protection(
-    clean: Any,
-    protected: Any,
-    *,
-    labels: Any = None,
-    receipt: RowReceipt | None = None,
-    pairs: Sequence[int] = PAIRS,
-    confidence: float = 0.95,
-    alpha: float = 1e-3,
-    resamples: int = 1000,
-    seed: int = 2025,
+    clean: Any, protected: Any, *, labels: Any = None, receipt: RowReceipt | None = None, pairs: Sequence[int] = PAIRS,
+    confidence: float = 0.95, alpha: float = 1e-3, resamples: int = 1000, seed: int = 2025,
 ) -> ProtectionResult:
     """Attack protected vectors in five ways, and measure what they are good for. Use texts that are public or invented.
 

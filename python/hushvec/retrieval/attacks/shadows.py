@@ -79,16 +79,8 @@ class Game:
 
 
 def play(
-    make_index: Callable[[_core.Generator], Any],
-    documents: Any,
-    queries: Any = None,
-    *,
-    k: int = 10,
-    shadow_models: int = 16,
-    target_models: int = 1,
-    candidates: int | None = None,
-    seed: int | None = 2025,
-    progress: Callable[[int], None] | None = None,
+    make_index: Callable[[_core.Generator], Any], documents: Any, queries: Any = None, *, k: int = 10, shadow_models: int = 16,
+    target_models: int = 1, candidates: int | None = None, seed: int | None = 2025, progress: Callable[[int], None] | None = None,
 ) -> Game:
     """Build the target and shadow indexes of a membership game and ask each about every candidate.
 

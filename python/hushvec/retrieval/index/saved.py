@@ -84,12 +84,8 @@ def save(folder: Path, content: Content) -> None:
 
 
 def load(
-    folder: Path,
-    *,
-    store_path: str | os.PathLike[str] | None,
-    own: Store | None,
-    budgets: Mapping[str, tuple[str, Budget | None]],
-    without_budgets: bool,
+    folder: Path, *, store_path: str | os.PathLike[str] | None, own: Store | None,
+    budgets: Mapping[str, tuple[str, Budget | None]], without_budgets: bool,
 ) -> Content:
     """Read an index, as `PrivateIndex.load`; budgets are by side, each with the name of its argument."""
     manifest = lines.manifest(folder, MANIFEST, "an index", INDEX_FORMAT)

@@ -78,16 +78,8 @@ class PrivateQuery:
     """
 
     def __init__(
-        self,
-        public: Any,
-        *,
-        epsilon: float = 8.0,
-        fetch: int = 50,
-        questions: Any = None,
-        budget: Budget | None = None,
-        memo: str | os.PathLike[str] | None = None,
-        generator: _core.Generator | None = None,
-        seed: int = 0,
+        self, public: Any, *, epsilon: float = 8.0, fetch: int = 50, questions: Any = None, budget: Budget | None = None,
+        memo: str | os.PathLike[str] | None = None, generator: _core.Generator | None = None, seed: int = 0,
     ) -> None:
         self._epsilon = validate.positive("epsilon", epsilon)
         self._fetch = validate.whole_number("fetch", fetch, at_least=1)

@@ -170,11 +170,7 @@ BEHIND_AN_ADDRESS = tuple(name for name, kind in _KINDS.items() if kind.place ==
 
 
 def open_store(
-    name: str,
-    columns: int,
-    *,
-    options: Mapping[str, Any] | None = None,
-    path: str | os.PathLike[str] | None = None,
+    name: str, columns: int, *, options: Mapping[str, Any] | None = None, path: str | os.PathLike[str] | None = None,
     own: Store | None = None,
 ) -> Store:
     """The store of that name for rows of so many elements, empty, or with what lies at `path`.

@@ -48,15 +48,8 @@ class PgVectorStore(KeyedStore):
     """A table of (key, embedding). Exact unless it has an index. The address, which may hold a password, is kept in memory only."""
 
     def __init__(
-        self,
-        columns: int,
-        address: Any,
-        *,
-        table: str = "documents",
-        index: str | None = None,
-        neighbors: int | None = None,
-        ef_construction: int | None = None,
-        ef_search: int | None = None,
+        self, columns: int, address: Any, *, table: str = "documents", index: str | None = None, neighbors: int | None = None,
+        ef_construction: int | None = None, ef_search: int | None = None,
     ) -> None:
         with needs_extra("the store 'pgvector'", "pgvector"):
             import psycopg

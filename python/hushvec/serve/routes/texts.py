@@ -129,13 +129,8 @@ def offers(tenant: Tenant, state: BudgetState) -> list[dict[str, str | float]]:
 
 
 def rewriter_for(
-    epsilon: float,
-    allow_categories: list[str] | None = None,
-    allow_list: list[str] | None = None,
-    *,
-    mechanism: str = DEFAULT_MECHANISM,
-    delta: float = 0.0,
-    tenant: str = NOBODY,
+    epsilon: float, allow_categories: list[str] | None = None, allow_list: list[str] | None = None, *,
+    mechanism: str = DEFAULT_MECHANISM, delta: float = 0.0, tenant: str = NOBODY,
 ) -> Rewriter:
     """Return a rewriter at this epsilon. Those with an `allow_list` are made anew: its texts are private and must not be kept."""
     categories = tuple(sorted(set(allow_categories or ())))

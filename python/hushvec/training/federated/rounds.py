@@ -50,16 +50,8 @@ class PrivateRounds:
     """
 
     def __init__(
-        self,
-        *,
-        clip_norm: float,
-        delta: float,
-        epsilon: float | None = None,
-        noise_multiplier: float | None = None,
-        rounds: int = 1,
-        persist_key: str,
-        store: str | PathLike[str] | None = None,
-        budget: Budget | None = None,
+        self, *, clip_norm: float, delta: float, epsilon: float | None = None, noise_multiplier: float | None = None,
+        rounds: int = 1, persist_key: str, store: str | PathLike[str] | None = None, budget: Budget | None = None,
     ) -> None:
         self._clip_norm, self._delta = validate.clip_norm(clip_norm), validate.delta(delta)
         self._rounds = validate.whole_number("rounds", rounds, at_least=1)

@@ -41,15 +41,8 @@ class UpdateRelease(NamedTuple):
 
 
 def clip_and_noise_update(
-    update: Any,
-    *,
-    clip_norm: float,
-    delta: float,
-    epsilon: float | None = None,
-    noise_multiplier: float | None = None,
-    rounds: int = 1,
-    budget: Budget | None = None,
-    generator: _core.Generator | None = None,
+    update: Any, *, clip_norm: float, delta: float, epsilon: float | None = None, noise_multiplier: float | None = None,
+    rounds: int = 1, budget: Budget | None = None, generator: _core.Generator | None = None,
 ) -> UpdateRelease:
     """Clip and noise one client's update before it leaves the client: local differential privacy for all of the client's data.
 
@@ -128,12 +121,7 @@ def clip_and_noise_update(
 
 
 def noise_of_rounds(
-    epsilon: float | None,
-    noise_multiplier: float | None,
-    delta: float,
-    rounds: int,
-    *,
-    adjacency: str,
+    epsilon: float | None, noise_multiplier: float | None, delta: float, rounds: int, *, adjacency: str,
     sampling_probability: float = 1.0,
 ) -> tuple[float, float]:
     """(noise multiplier, epsilon of all rounds together), from one of the two."""

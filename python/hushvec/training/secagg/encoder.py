@@ -150,20 +150,9 @@ class Encoder:
     """
 
     def __init__(
-        self,
-        *,
-        dimension: int,
-        clip_norm: float,
-        bits: int,
-        clients: int,
-        epsilon: float,
-        delta: float,
-        rounds: int = 1,
-        dropouts: int = 0,
-        adjacency: str = "add-remove",
-        max_wrap_probability: float | None = None,
-        max_sum_norm: float | None = None,
-        public_seed: int = 0,
+        self, *, dimension: int, clip_norm: float, bits: int, clients: int, epsilon: float, delta: float, rounds: int = 1,
+        dropouts: int = 0, adjacency: str = "add-remove", max_wrap_probability: float | None = None,
+        max_sum_norm: float | None = None, public_seed: int = 0,
     ) -> None:
         self.dimension = validate.whole_number("dimension", dimension, at_least=1, at_most=_MOST_DIMENSION)
         self.clip_norm, self.delta = validate.clip_norm(clip_norm), validate.delta(delta)

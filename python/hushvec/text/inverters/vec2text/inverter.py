@@ -137,17 +137,8 @@ class Vec2TextInverter:
     """
 
     def __init__(
-        self,
-        inversion: Checkpoint,
-        corrector: Checkpoint | None = None,
-        *,
-        num_steps: int | None = None,
-        beams: int = 1,
-        sequence_beams: int = 0,
-        embedder: Any = None,
-        device: Any = None,
-        batch_size: int = BATCH,
-        max_length: int = MAX_LENGTH,
+        self, inversion: Checkpoint, corrector: Checkpoint | None = None, *, num_steps: int | None = None, beams: int = 1,
+        sequence_beams: int = 0, embedder: Any = None, device: Any = None, batch_size: int = BATCH, max_length: int = MAX_LENGTH,
     ) -> None:
         self._search = Search(
             num_steps=_steps(num_steps, corrector is not None),

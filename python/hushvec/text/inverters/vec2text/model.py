@@ -247,15 +247,8 @@ class Corrector(_Network):
 
     @torch.no_grad()
     def generate(
-        self,
-        embeddings: Tensor,
-        hypothesis_embeddings: Tensor,
-        hypotheses: Tensor,
-        attended: Tensor,
-        *,
-        max_length: int,
-        num_beams: int,
-        num_return_sequences: int,
+        self, embeddings: Tensor, hypothesis_embeddings: Tensor, hypotheses: Tensor, attended: Tensor, *, max_length: int,
+        num_beams: int, num_return_sequences: int,
     ) -> Found:
         """Corrected token ids.
 
