@@ -132,8 +132,7 @@ def dtype_name(x: Any) -> str:
 
 class CheckedRows(NamedTuple):
     """Rows that passed all checks (a 1-D array is one row), with the facts that later steps need. `finite`: checked for NaN and
-    Inf.
-    """
+    Inf."""
 
     values: Any
     rows: int

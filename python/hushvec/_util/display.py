@@ -153,8 +153,7 @@ def _wrapped(start: str, text: str) -> list[str]:
 
 def printable(text: str) -> str:
     """The text on one line, safe for a terminal: an escape sequence or a change of writing direction could misrepresent names and
-    texts from files and arguments. Unprintable characters are escaped, as in \\x1b, \\n or \\u202e.
-    """
+    texts from files and arguments. Unprintable characters are escaped, as in \\x1b, \\n or \\u202e."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)

@@ -116,8 +116,7 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> Estimate:
 
 def clopper_pearson_upper(k: int, n: int, alpha: float) -> float:
     """At most this is the success probability, except with probability alpha: k successes in n trials (Clopper and Pearson,
-    1934).
-    """
+    1934)."""
     if k >= n:
         return 1.0
     return _bisect(lambda p: binom_cdf(k, n, p, 1.0 - p) * (1 + MARGIN) <= alpha, holds=1.0, fails=k / n)

@@ -48,8 +48,7 @@ _STATEMENTS = {**store.STATEMENTS, "lock": _LOCK, "lock schema": "SELECT pg_advi
 
 class PostgreSQLStore:
     """The ledgers of the database at postgresql://user:password@host:port/database?parameters (libpq's); its table is made if
-    `create`.
-    """
+    `create`."""
 
     def __init__(self, url: str, *, create: bool) -> None:
         with needs_extra("a budget in PostgreSQL", "postgresql"):

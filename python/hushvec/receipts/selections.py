@@ -69,8 +69,7 @@ class SelectionReceipt(ReceiptFields):
     @property
     def loss(self) -> PrivacyLoss:
         """The privacy loss of all selections, for `hushvec.accounting.compose`: in zero-concentrated DP, where every pick has
-        epsilon_per_pick^2 / 8, one float up: a ledger counts the printed decimal, which may lie below its float.
-        """
+        epsilon_per_pick^2 / 8, one float up: a ledger counts the printed decimal, which may lie below its float."""
         from hushvec.accounting import ZeroConcentratedDP
 
         picks = Fraction(self.picks) * self.selections

@@ -46,8 +46,7 @@ class NotCopied:
 
 class ChargeOnce:
     """A budget for one call that may be repeated, such as a request that a client sends again: every charge of the call has an id made
-    of `charge_id`, and one that was made before is refused, because a second draw of noise would be a second release.
-    """
+    of `charge_id`, and one that was made before is refused, because a second draw of noise would be a second release."""
 
     def __init__(self, budget: PrivacyBudget, charge_id: str) -> None:
         self._budget = budget

@@ -138,8 +138,7 @@ def _state_of(path: Path) -> bytes | str:
 
 def require_usable(policy: Policy, host: str | None) -> None:
     """Check what a policy needs around it, at the start, in every worker, and whenever the file changes. Models of
-    detectors and codebooks are loaded before the first request, and what is missing is said now.
-    """
+    detectors and codebooks are loaded before the first request, and what is missing is said now."""
     if host is not None:
         require_keys_beyond_loopback(policy, host)
     for name, tenant in policy.tenants.items():

@@ -269,8 +269,7 @@ class ClippedSum:
 
     def units(self, like: Any) -> list[Any]:
         """The exact sums, one float64 run for each part, in units of 2^-25 of the power of two at or above clip_norm: numpy arrays, or
-        on a device arrays of the library of `like`, which lies there. Those of several processes add up, for `replace`.
-        """
+        on a device arrays of the library of `like`, which lies there. Those of several processes add up, for `replace`."""
         with self._lock:
             if on_cuda(like):
                 self._on_device = self._sums_on_device(like, "like")
