@@ -9,7 +9,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,14 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.products import product
 from hushvec._util import validate
-from hushvec.mechanisms import VectorMechanism, answers_with_codes, known_mechanisms, releases_directions, takes_integers
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms import CodebookResponse
+from hushvec.mechanisms import (
+    CodebookResponse,
+    VectorMechanism,
+    answers_with_codes,
+    known_mechanisms,
+    releases_directions,
+    takes_integers,
+)
 
 Rows = NDArray[Any]
 Scores = NDArray[np.float64]

@@ -15,13 +15,11 @@ from hushvec._native import _core
 from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec._util.rounding import quotient_down, rounded_up
+from hushvec.accounting import GaussianDP, LaplaceDP, PrivacyLoss
 from hushvec.mechanisms.base import Mechanism, RowKeys, VectorMechanism, as_used, sensitivity_of
 from hushvec.mechanisms.int8 import gaussian_saturation
 from hushvec.mechanisms.laws import Rows, Table, l1_distances, squared_distances
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
-
-if TYPE_CHECKING:
-    from hushvec.accounting import GaussianDP, PrivacyLoss
 
 # epsilon that was computed, not asked for, is stated to this many digits, rounded up.
 EPSILON_DIGITS = 10
@@ -60,8 +58,6 @@ class _GaussianNoise(AdditiveNoise):
     @property
     def loss(self) -> GaussianDP:
         """`GaussianDP` of sigma / sensitivity, the quotient rounded down. The whole profile, not one point of it."""
-        from hushvec.accounting import GaussianDP
-
         return GaussianDP(noise_multiplier=quotient_down(self.noise_parameter, self.sensitivity), adjacency=self.adjacency)
 
     def _log_densities(self, rows: Rows, centers: Rows) -> Table:
@@ -235,8 +231,6 @@ class Laplacian(_LaplaceNoise):
 
     @property
     def row_loss(self) -> PrivacyLoss | None:
-        from hushvec.accounting import LaplaceDP
-
         if self.dimension > 1:
             return None
         return LaplaceDP(noise_multiplier=quotient_down(self.noise_parameter, 2 * self.clip_norm), adjacency=self.adjacency)

@@ -22,13 +22,12 @@ from hushvec._native.rowwise import checked_rows
 from hushvec._util import validate
 from hushvec._util.rounding import product_up, root_up, rounded_up
 from hushvec._util.statistics import norm_sf
+from hushvec.accounting import ApproximateDP, PrivacyLoss, PureDP
 from hushvec.mechanisms.laws import Rows, Table
 from hushvec.noise.fills import clip
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from hushvec.accounting import PrivacyLoss
 
 ADJACENCY = "replace-one"
 
@@ -117,8 +116,6 @@ class Mechanism(ABC):
         It follows from `cost` alone; mechanisms whose whole profile is known say more. It is the loss of the mechanism over the
         reals: for grade "exact" the released bits have it too, for grade "float" nothing is claimed about them.
         """
-        from hushvec.accounting import ApproximateDP, PureDP
-
         epsilon, delta = self.cost
         if delta > 0:
             return ApproximateDP(epsilon=epsilon, delta=delta, adjacency=self.adjacency)

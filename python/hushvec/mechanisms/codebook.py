@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,10 @@ from hushvec._native.rowwise import as_array
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
 from hushvec._util.rounding import product_up, quotient_down
+from hushvec.accounting import PureDP, Shuffled
 from hushvec.mechanisms.base import Mechanism, RowKeys, result_of
 from hushvec.mechanisms.privunit import PrivUnit
 from hushvec.mechanisms.randomized_response import RandomizedResponse, response_variation
-
-if TYPE_CHECKING:
-    from hushvec.accounting import PureDP, Shuffled
 
 AUTO = "auto"
 COSINE, SEARCH = "cosine", "search"
@@ -382,8 +380,6 @@ class CodebookResponse(Mechanism):
     @cached_property
     def loss(self) -> PureDP:
         """Of all rows of a person together; a receipt has it for each."""
-        from hushvec.accounting import PureDP
-
         variation = product_up(self.rows_per_person, response_variation(*self.response.law))
         return PureDP(epsilon=self.epsilon, total_variation=variation, adjacency=self.adjacency)
 
@@ -411,8 +407,6 @@ class CodebookResponse(Mechanism):
             >>> round(loss.epsilon(1e-6), 3)
             0.304
         """
-        from hushvec.accounting import Shuffled
-
         return Shuffled(epsilon=self.epsilon, n=n)
 
     def log_densities(self, rows: Rows, centers: Rows) -> NDArray[np.float64]:

@@ -6,18 +6,16 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hushvec._native import _core
 from hushvec._native.arrays import require_form
 from hushvec._util.rounding import smallest
+from hushvec.accounting import DiscreteGaussianDP
 from hushvec.mechanisms.base import VectorMechanism
 from hushvec.mechanisms.laws import Rows, Table, l1_distances, squared_distances
 from hushvec.noise.calibration import laplace_scale
 from hushvec.noise.discrete import LARGEST_SCALE, SMALLEST_SCALE, clip_and_add, whole_rows
-
-if TYPE_CHECKING:
-    from hushvec.accounting import DiscreteGaussianDP
 
 
 class _DiscreteNoise(VectorMechanism):
@@ -119,8 +117,6 @@ class DiscreteGaussian(_DiscreteNoise):
     @property
     def loss(self) -> DiscreteGaussianDP:
         """`DiscreteGaussianDP` of sigma, the sensitivity and the numbers of one person."""
-        from hushvec.accounting import DiscreteGaussianDP
-
         numbers = self.dimension * self.rows_per_person
         return DiscreteGaussianDP(sigma=self.sigma, sensitivity=self.sensitivity, coordinates=numbers, adjacency=self.adjacency)
 
@@ -139,8 +135,6 @@ class DiscreteGaussian(_DiscreteNoise):
 
 @lru_cache(maxsize=1024)  # milliseconds
 def _smallest_sigma(epsilon: float, delta: float, sensitivity: float, coordinates: int) -> float:
-    from hushvec.accounting import DiscreteGaussianDP
-
     def holds(sigma: float) -> bool:
         if sigma < sensitivity * 2.0**-40:  # rho is far beyond every epsilon of use, or not finite
             return False

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,12 +24,10 @@ from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec._util.rounding import largest, product_up, quotient_down, up
 from hushvec._util.statistics import norm_logsf, norm_sf
+from hushvec.accounting import PureDP
 from hushvec.mechanisms.base import RowKeys, VectorMechanism, as_used
 from hushvec.mechanisms.int8 import privunit_saturation
 from hushvec.mechanisms.laws import Rows, Table, log_chi_tail, unit
-
-if TYPE_CHECKING:
-    from hushvec.accounting import PureDP
 
 SMALLEST_EPSILON = 2.0**-20
 LARGEST_EPSILON = 2.0**12
@@ -284,8 +282,6 @@ def privunit_variation(epsilon: float, cap_probability: float, threshold: float)
 
 @lru_cache(maxsize=64)  # for the mechanisms that a call makes anew
 def _loss(epsilon: float, rows: int, cap_probability: float, threshold: float) -> PureDP:
-    from hushvec.accounting import PureDP
-
     variation = privunit_variation(quotient_down(epsilon, rows), cap_probability, threshold)
     return PureDP(epsilon=epsilon, total_variation=variation and product_up(rows, variation), adjacency=PrivUnit.adjacency)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,7 @@ from hushvec._native import _core, arrays, kernels
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import log_ratio_up, next_up
-
-if TYPE_CHECKING:
-    from hushvec.accounting import PureDP
+from hushvec.accounting import PureDP
 
 _UNIT = 2.0**-64
 _MOST_LABELS = 2**24
@@ -93,8 +91,6 @@ class RandomizedResponse:
     @property
     def loss(self) -> PureDP:
         """One answer for `hushvec.accounting`."""
-        from hushvec.accounting import PureDP
-
         return PureDP(epsilon=self.epsilon, total_variation=response_variation(*self.law))
 
     @property

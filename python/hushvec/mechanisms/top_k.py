@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,7 @@ from hushvec._native import _core
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import fraction_up, product_up, quotient_down
-
-if TYPE_CHECKING:
-    from hushvec.accounting import BoundedRangeDP
+from hushvec.accounting import BoundedRangeDP
 
 # docs/format.md section 9.
 _HIGH_DOMAIN, _LOW_DOMAIN, _EXTENSION_DOMAIN = 22, 23, 24
@@ -109,8 +107,6 @@ class GumbelTopK:
     @property
     def loss(self) -> tuple[BoundedRangeDP, ...]:
         """One selection for `hushvec.accounting.compose`: its k picks, each of bounded range eps0."""
-        from hushvec.accounting import BoundedRangeDP
-
         return (BoundedRangeDP(epsilon=self.per_pick),) * self.k
 
     @property

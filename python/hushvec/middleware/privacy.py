@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +16,9 @@ from hushvec._util.keywords import explained
 from hushvec.embedders.protocol import NOTE_OWN_TEXT, EmbeddingResult, on_host, read_answer
 from hushvec.embedders.sources import SourceModel, as_embedding_model, is_unit_norm_model
 from hushvec.extend import Budget, ReleasePlan, plan_release, release_planned, require_chargeable, require_projection
-from hushvec.mechanisms import Mechanism, releases_directions
+from hushvec.mechanisms import Mechanism, PublicProjection, releases_directions
 from hushvec.middleware.wrap import EmbeddingMiddleware
 from hushvec.noise import gaussian_sigma
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms import PublicProjection
 
 _TRIAL_DIMENSION = 8
 

@@ -19,14 +19,13 @@ from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.display import Sheet, at_least, shown
 from hushvec._util.rounding import up
+from hushvec.accounting import PrivacyLoss, PureDP, Repeated
+from hushvec.budget import Charge
 from hushvec.errors import ReceiptError
 from hushvec.mechanisms import ADJACENCY
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from hushvec.accounting import PrivacyLoss, Repeated
-    from hushvec.budget import Charge
 
 Status = Literal["holds", "does not hold", "not a DP claim"]
 HOLDS: Status = "holds"
@@ -335,16 +334,12 @@ class ReceiptFields:
     @property
     def loss(self) -> PrivacyLoss | Repeated:
         """The privacy loss of the release, for `hushvec.accounting.compose`; `Repeated` where it is several about one person."""
-        from hushvec.accounting import PureDP
-
         assert self.epsilon is not None
         return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
 
     @property
     def rho(self) -> float:
         """rho of the privacy loss in zero-concentrated DP, rounded up: what a ledger in rho is charged."""
-        from hushvec.accounting import Repeated
-
         loss = self.loss
         return up(loss.count * loss.item.rho) if isinstance(loss, Repeated) else loss.rho
 

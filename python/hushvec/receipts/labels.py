@@ -14,6 +14,7 @@ from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.display import share
 from hushvec._util.rounding import decimal_up, fraction_up, log_ratio_up
+from hushvec.accounting import PrivacyLoss, PureDP, Repeated, Shuffled
 from hushvec.mechanisms import ADJACENCY
 from hushvec.mechanisms.randomized_response import RandomizedResponse, response_variation
 from hushvec.receipts import base
@@ -21,8 +22,6 @@ from hushvec.receipts.vectors import Receipt
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from hushvec.accounting import PrivacyLoss, Repeated
 
 LABELS_KIND = "labels"
 MECHANISM = "randomized_response"
@@ -50,8 +49,6 @@ class Shufflable(base.ReceiptFields):
 
     def _loss_of(self, answers: int, *, share: float = 1.0) -> PrivacyLoss | Repeated:
         """Of so many answers about one person, whose total variation is a share of (T - M) / 2^64."""
-        from hushvec.accounting import PureDP, Repeated
-
         epsilon, variation = self.epsilon, share * response_variation(self.truth_values, self.other_values)
         if answers > 1:
             epsilon = max(fraction_up(log_ratio_up(self.truth_values, self.other_values)), 1 / base.WORDS)
@@ -84,8 +81,6 @@ class Shufflable(base.ReceiptFields):
             >>> print(receipt.with_shuffling(1_000_000, 1e-6).notes[-1][:53])
             (0.303695, 1e-06)-DP if shuffled in one batch of 1000
         """
-        from hushvec.accounting import Shuffled
-
         if (status := self._verified().status) != base.HOLDS:
             raise ValueError(f"receipt must hold for a note on shuffling, got one that is found {status!r}")
         checked = validate.delta(delta)

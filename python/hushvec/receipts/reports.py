@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from hushvec._util.display import plural, share
 from hushvec._util.rounding import DECIMAL_UP, log_ratio_up
+from hushvec.accounting import PrivacyLoss, Repeated
 from hushvec.mechanisms import ADJACENCY
 from hushvec.receipts import base
 from hushvec.receipts.base import WORDS, Facts, OneOf, WholeNumber, short
 from hushvec.receipts.labels import Shufflable
-
-if TYPE_CHECKING:
-    from hushvec.accounting import PrivacyLoss, Repeated
 
 REPORTS_KIND = "reports"
 

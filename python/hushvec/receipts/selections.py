@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from hushvec._util.display import at_least, number, plural
 from hushvec._util.rounding import next_up, product_up
+from hushvec.accounting import PrivacyLoss, ZeroConcentratedDP
 from hushvec.mechanisms import ADJACENCY
 from hushvec.receipts import base
 from hushvec.receipts.base import Facts, Number, OneOf, ReceiptFields
-
-if TYPE_CHECKING:
-    from hushvec.accounting import PrivacyLoss
 
 SELECTION_KIND = "selection"
 MECHANISM = "gumbel_top_k"
@@ -70,8 +68,6 @@ class SelectionReceipt(ReceiptFields):
     def loss(self) -> PrivacyLoss:
         """The privacy loss of all selections, for `hushvec.accounting.compose`: in zero-concentrated DP, where every pick has
         epsilon_per_pick^2 / 8, one float up: a ledger counts the printed decimal, which may lie below its float."""
-        from hushvec.accounting import ZeroConcentratedDP
-
         picks = Fraction(self.picks) * self.selections
         rho = next_up(product_up(picks / 8, Fraction(self.epsilon_per_pick) ** 2))
         return ZeroConcentratedDP(rho=rho, adjacency=self.adjacency)

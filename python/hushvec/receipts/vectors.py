@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from hushvec._util.display import at_least, number
+from hushvec.accounting import PrivacyLoss, PureDP, Repeated
 from hushvec.errors import ReceiptError
 from hushvec.mechanisms import VectorMechanism, known_mechanisms
 from hushvec.mechanisms.base import sensitivity_of
@@ -17,8 +18,6 @@ from hushvec.receipts import base
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from hushvec.accounting import PrivacyLoss, Repeated
 
 _OptionalShare = Annotated[float | None, base.Number("> 0 and <= 1, or null", lambda value: 0 < value <= 1, optional=True)]
 
@@ -154,8 +153,6 @@ class Receipt(base.ReceiptFields):
         Meaningful if `verify_receipt` found that the receipt holds. Without a claim it is the loss of the mechanism over the
         reals.
         """
-        from hushvec.accounting import PureDP, Repeated
-
         if self._missing:
             return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
         mechanism = stated_mechanism(self)

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hushvec._util import validate
 from hushvec.accounting.releases import sharing_samples, unit_in_words
+from hushvec.budget import verify_export
 from hushvec.errors import ReceiptError
 from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, ReceiptFields, Verification, json_object
+from hushvec.receipts.labels import LabelReceipt, released_rows
+from hushvec.receipts.vectors import Receipt
 
 if TYPE_CHECKING:
     from hushvec.receipts.aggregates import AggregateReceipt
-    from hushvec.receipts.labels import LabelReceipt
     from hushvec.receipts.reports import ReportReceipt
     from hushvec.receipts.selections import SelectionReceipt
     from hushvec.receipts.training import TrainingReceipt
-    from hushvec.receipts.vectors import Receipt
 
     AnyReceipt: TypeAlias = "Receipt | LabelReceipt | SelectionReceipt | ReportReceipt | TrainingReceipt | AggregateReceipt"
 
@@ -154,8 +155,6 @@ def verify_charges(
         >>> hv.verify_charges([receipt], budget.export()).status
         'holds'
     """
-    from hushvec.budget import verify_export
-
     report = verify_export(export)
     if not report.holds:
         return Verification(DOES_NOT_HOLD, (f"row {report.first_wrong} of the ledger: {report.reason}",))
@@ -196,9 +195,6 @@ def units_differ(receipts: Sequence[AnyReceipt]) -> str | None:
 def _rows_of_people(receipt: AnyReceipt) -> int | None:
     """How many people a release must have been charged to: one for each row that is another person's, else the one of all rows; None
     where a receipt does not say which rows are whose."""
-    from hushvec.receipts.labels import LabelReceipt, released_rows
-    from hushvec.receipts.vectors import Receipt
-
     if not isinstance(receipt, Receipt | LabelReceipt):
         return None
     return released_rows(receipt) if receipt.per == "record" else 1

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec.budget import Charge, PrivacyBudget
 from hushvec.errors import AlreadyChargedError
 from hushvec.receipts.base import LedgerEntry
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from hushvec.budget import Charge, PrivacyBudget
 
 
 class Budget(Protocol):
@@ -74,8 +73,6 @@ def require_people(people: Any, budget: Any, rows: int, per: str) -> list[Any] |
     """The people whom rows are about: one for each, or one for all if they are about one."""
     if people is None:
         return None
-    from hushvec.budget import PrivacyBudget
-
     if not isinstance(budget, PrivacyBudget):
         got = "no budget" if budget is None else validate.kind(budget)
         raise ValueError(f"people must be None without a PrivacyBudget that counts by person, got {got}")
@@ -97,8 +94,6 @@ def entry_of_charge(
     people: Sequence[Any] | None = None,
 ) -> LedgerEntry | None:
     """Charge a budget; returns the row of its ledger, or None for a custom object, which gets only epsilon and delta."""
-    from hushvec.budget import PrivacyBudget
-
     validate.rounding_to_nearest()
     if isinstance(budget, ChargeOnce):
         return LedgerEntry.of(budget.consume(epsilon, delta, rho=rho, purpose=purpose))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +16,8 @@ from hushvec._util import validate
 from hushvec._util.rounding import float32_down, product_up, quotient_down, root_up
 from hushvec.accounting import LaplaceDP, PrivacyLoss, PureDP, ZeroConcentratedDP, compose
 from hushvec.extend import Budget, ReleasePlan, plan_release, require_budget
-from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, Mechanism, VectorMechanism, releases_directions
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, GumbelTopK, Laplacian, Mechanism, VectorMechanism, releases_directions
 from hushvec.receipts import PER
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms import GumbelTopK
 
 SCORE_MECHANISMS = ("laplacian", "gaussian", "gumbel")
 PER_QUERY = "query"
@@ -269,8 +266,6 @@ def noise_on_scores(mechanism: str, epsilon: float, delta: float, half_range: fl
 @lru_cache(maxsize=256)
 def _selection(epsilon: float, half_range: float, k: int) -> GumbelTopK:
     """One score moves, so differences vary by half of what GumbelTopK allows for (docs/proofs/private_scores.md, claim 4)."""
-    from hushvec.mechanisms import GumbelTopK
-
     return GumbelTopK(k=k, sensitivity=half_range, epsilon=epsilon)
 
 

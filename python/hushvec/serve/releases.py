@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import orjson
@@ -24,15 +24,13 @@ from hushvec.budget import PrivacyBudget, default_file, default_store, open_stor
 from hushvec.budget.store import PROBE
 from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaustedError
 from hushvec.extend import ChargeOnce, ReleasePlan, Store, StoreFailure, plan_release, release_planned
+from hushvec.mechanisms import Mechanism, PublicCodebook, PublicProjection
 from hushvec.release import Release
 from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, fingerprint_of
 from hushvec.serve.bodies import BYTES_PER_NUMBER, JSON, Part
 from hushvec.serve.failures import ServiceError, about_vectors, invalid, too_large
 from hushvec.serve.metrics import span
 from hushvec.serve.policy import BudgetTerms, Limits, Tenant, now_utc
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms import Mechanism, PublicProjection
 
 _log = logging.getLogger("hushvec.serve")
 
@@ -356,8 +354,6 @@ def _planned(*, mechanism: str | Mechanism, codebook: str | None, epsilon: float
 
 @lru_cache(maxsize=16)
 def load_codebook(path: str) -> Any:
-    from hushvec.mechanisms import PublicCodebook
-
     if Path(path).exists() and not Path(path).is_file():
         raise ValueError(f"{path}: must be a plain file")
     return PublicCodebook.load(path)

@@ -19,6 +19,7 @@ from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.display import plural
 from hushvec.accounting import Accountant, PrivacyLoss
+from hushvec.budget import PrivacyBudget
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 from hushvec.extend import Budget, entry_of_charge, require_budget, require_secret_key
 from hushvec.training.gradients import require_scales
@@ -218,8 +219,6 @@ class RunAccount:
 
 def is_ledger(budget: Any) -> bool:
     """Whether it is a PrivacyBudget, which recognizes repeated charges by their id."""
-    from hushvec.budget import PrivacyBudget
-
     return isinstance(budget, PrivacyBudget)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from hushvec._native import _core, arrays, rowwise
 from hushvec._native.rowwise import as_array
 from hushvec.extend import Budget, ReleasePlan, RowReceipt, release_planned, require_people
+from hushvec.mechanisms import PublicProjection
 from hushvec.retrieval.index.settings import IndexSettings
 from hushvec.retrieval.noise import VectorNoise
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms import PublicProjection
 
 Kept = TypeVar("Kept")
 

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
 from hushvec.extend import Budget, RowReceipt
-from hushvec.mechanisms import top_1_sentence
+from hushvec.mechanisms import PublicProjection, top_1_sentence
 from hushvec.retrieval.index import saved
 from hushvec.retrieval.index.content import NOTE_BESIDE, Content, Documents, StoredDocument, store_error
 from hushvec.retrieval.index.prepared import KeptReleases, prepare, require_rows
@@ -25,9 +25,6 @@ from hushvec.retrieval.index.settings import SIDES, IndexSettings
 from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise, cost_of_queries
 from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, OWN, Store, open_store
 from hushvec.retrieval.stores.numpy_flat import NumpyStore
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms import PublicProjection
 
 _LABELS = tuple(f"{side}: " for side in SIDES)
 _QUERIES = (1, 10, 100)

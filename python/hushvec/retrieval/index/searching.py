@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,11 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._util.display import Sheet, at_least, plural, shown
 from hushvec.extend import ReleasePlan, RowReceipt, charge, entry_of_charge, key_fields
-from hushvec.mechanisms import VectorMechanism
+from hushvec.mechanisms import GumbelTopK, VectorMechanism
 from hushvec.receipts import NOTE_SEED, Receipt, SelectionReceipt
 from hushvec.retrieval.noise import ScoreNoise
 from hushvec.retrieval.stores import Store
 from hushvec.retrieval.stores.numpy_flat import NumpyStore, Rows, Scores, best_of_matrix, score_blocks
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms import GumbelTopK
 
 _SHOWN_QUERIES = 4
 _SHOWN_ROWS, _SHOWN_ROWS_OF_ONE = 5, 15  # of each of several queries, and of a single one

@@ -5,18 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec.extend import Budget, require_projection, require_secret_key
-from hushvec.mechanisms import MECHANISMS, Mechanism, answers_with_codes
+from hushvec.mechanisms import MECHANISMS, Mechanism, PublicCodebook, PublicProjection, answers_with_codes
 from hushvec.receipts import PER
 from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise
 from hushvec.retrieval.stores import OWN, STORES, WITH_A_MATRIX
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms import PublicCodebook, PublicProjection
 
 _KINDS: dict[str, type[VectorNoise] | type[ScoreNoise]] = {"documents": VectorNoise, "queries": VectorNoise, "scores": ScoreNoise}
 SIDES = tuple(_KINDS)
