@@ -176,9 +176,7 @@ class Classifier(
 
 
 class Centroids(
-    _OfLabeledRows,
-    name="aggregate centroids",
-    help="a classifier by the nearest class centroid, faster",
+    _OfLabeledRows, name="aggregate centroids", help="a classifier by the nearest class centroid, faster",
     examples=(
         (
             "labels of the rows of a .npy file are the lines of a file",
@@ -194,9 +192,7 @@ class Centroids(
 
 
 class Pca(
-    OfRows,
-    name="aggregate pca",
-    help="principal components, as a map for other commands",
+    OfRows, name="aggregate pca", help="principal components, as a map for other commands",
     examples=(
         ("a map onto 32 components", "hushvec aggregate pca vectors.npy -o map.npz --components 32 --epsilon 1"),
         ("and an index behind it", "hushvec retrieve build vectors.npy -o vectors.index --epsilon 8 --projection map.npz"),

@@ -27,8 +27,7 @@ WEAK = 1
 
 
 class Attack(
-    VectorOptions,
-    name="attack",
+    VectorOptions, name="attack",
     examples=(
         ("a report from two files", "hushvec attack clean.npy protected.npy -o report.html"),
         ("two protections of the same rows, with labels", "hushvec attack clean.npy rotated.npy noisy.npy --labels topics.txt"),

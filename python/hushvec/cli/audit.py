@@ -30,9 +30,7 @@ class AuditWhat(Command, name="audit", metavar="WHAT", examples=(_EXAMPLE,)):
 
 
 class AuditMechanism(
-    Command,
-    name="audit mechanism",
-    help="a lower bound on a mechanism's true epsilon",
+    Command, name="audit mechanism", help="a lower bound on a mechanism's true epsilon",
     examples=(
         _EXAMPLE,
         ("your own sigma: epsilon follows from it", "hushvec audit mechanism --mechanism empirical --sigma 1.5"),

@@ -13,8 +13,7 @@ from hushvec.secure_memory import status
 
 
 class Backends(
-    Command,
-    name="backends",
+    Command, name="backends",
     examples=(
         ("what this machine runs", "hushvec backends"),
         ("the same without AVX-512", "HUSHVEC_BACKEND=avx2 hushvec backends"),

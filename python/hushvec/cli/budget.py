@@ -53,9 +53,7 @@ class _OfLedger(_OfStore):
 
 
 class Create(
-    _OfLedger,
-    name="budget create",
-    help="make a ledger with limits, which are charged with --budget K",
+    _OfLedger, name="budget create", help="make a ledger with limits, which are charged with --budget K",
     examples=(_CREATE, _RHO, _SPEND),
 ):
     """Make a ledger. A release that is charged to it is refused once its limits would be exceeded. Limits stay as they are:
@@ -134,9 +132,7 @@ class Charges(_OfLedger, name="budget charges", help="who spent what in this per
 
 
 class Verify(
-    _OfStore,
-    name="budget verify",
-    help="recompute a ledger from its first row on",
+    _OfStore, name="budget verify", help="recompute a ledger from its first row on",
     examples=(
         ("a ledger of this machine", "hushvec budget verify --key clinic"),
         (

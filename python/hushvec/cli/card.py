@@ -25,8 +25,7 @@ _LEFT_OUT = ("", "guarantee", "charged")
 
 
 class Card(
-    Command,
-    name="card",
+    Command, name="card",
     examples=(
         ("of one release", "hushvec card private.npy.receipt.json -o deployment.yaml"),
         ("of all releases about the same people", "hushvec card *.receipt.json -o deployment.yaml"),

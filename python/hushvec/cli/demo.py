@@ -27,8 +27,7 @@ _IN_TABLE = (PrivUnit.name, attack.CHOICE)
 
 
 class Demo(
-    ReleaseOptions,
-    name="demo",
+    ReleaseOptions, name="demo",
     examples=(
         ("the 80 notes that come with the package", "hushvec demo"),
         ("your own texts, one per line; they are not printed", "hushvec demo notes.txt"),

@@ -28,11 +28,7 @@ ALL = "all"
 
 
 class Privatize(
-    VectorOptions,
-    ForceOption,
-    ReleaseOptions,
-    BudgetOptions,
-    name="privatize",
+    VectorOptions, ForceOption, ReleaseOptions, BudgetOptions, name="privatize",
     examples=(
         ("a file of vectors, as noisy directions", "hushvec privatize vectors.npy -o private.npy --epsilon 8 --mechanism privunit"),
         (
@@ -150,8 +146,7 @@ def _release(source: Source, plan: ReleasePlan, path: Path, file: BinaryIO) -> i
 
 
 class Codebook(
-    VectorOptions,
-    name="codebook",
+    VectorOptions, name="codebook",
     examples=(
         (
             "a codebook of public rows, and whether it fits a public sample",

@@ -21,8 +21,7 @@ WIDTH = 80
 
 
 class Recommend(
-    Command,
-    name="recommend",
+    Command, name="recommend",
     examples=(
         ("vectors of 384 elements, to be searched among 10,000", "hushvec recommend --epsilon 8 --dimension 384 --n 10000"),
         ("pure epsilon only", "hushvec recommend --epsilon 4 --delta 0 --dimension 768 --task release"),

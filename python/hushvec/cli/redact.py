@@ -38,8 +38,7 @@ SUFFIXES = {
 
 
 class Redact(
-    Command,
-    name="redact",
+    Command, name="redact",
     examples=(
         ("one text", "hushvec redact --text 'Call Ann on +44 20 7946 0958 or write to ann@example.org'"),
         ("every line of a file, keeping dates", "hushvec redact notes.txt --lines -o redacted.txt --allow-categories date"),

@@ -55,11 +55,7 @@ class _OfVectors(VectorOptions):
 
 
 class Build(
-    _OfVectors,
-    KeyOptions,
-    BudgetOptions,
-    name="retrieve build",
-    help="vectors or texts into a new index",
+    _OfVectors, KeyOptions, BudgetOptions, name="retrieve build", help="vectors or texts into a new index",
     examples=(
         _BUILD_TEXTS,
         (
@@ -138,11 +134,7 @@ class Build(
 
 
 class Search(
-    _OfVectors,
-    KeyOptions,
-    BudgetOptions,
-    name="retrieve search",
-    help="the nearest documents of queries",
+    _OfVectors, KeyOptions, BudgetOptions, name="retrieve search", help="the nearest documents of queries",
     examples=(
         _SEARCH_TEXTS,
         (
@@ -194,9 +186,7 @@ class Search(
 
 
 class Show(
-    Command,
-    name="retrieve show",
-    help="what an index costs and whom it protects",
+    Command, name="retrieve show", help="what an index costs and whom it protects",
     examples=(("with the cost of 1000 queries", "hushvec retrieve show notes.index --queries 1000"),),
 ):
     """Costs of an index."""

@@ -31,9 +31,7 @@ FILE_NAME = "file"  # the key under which --keep copies the name of a folder's f
 
 
 class Rewrite(
-    ForceOption,
-    BudgetOptions,
-    name="rewrite",
+    ForceOption, BudgetOptions, name="rewrite",
     examples=(
         ("one text, as one of the bundled public sentences", "hushvec rewrite --text 'The biopsy came back benign.' --epsilon 8"),
         (

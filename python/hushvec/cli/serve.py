@@ -37,8 +37,7 @@ class _OfPolicy(Command):
 
 
 class Serve(
-    _OfPolicy,
-    name="serve",
+    _OfPolicy, name="serve",
     examples=(
         ("try it", "hushvec serve"),
         ("a new API key, and its hash for the policy", "hushvec serve --new-key"),
@@ -89,8 +88,7 @@ class Serve(
 
 
 class Page(
-    _OfPolicy,
-    name="ui",
+    _OfPolicy, name="ui",
     examples=(
         ("open the page", "hushvec ui"),
         ("with your own tenants and budgets", "hushvec ui --policy policy.yaml"),

@@ -15,8 +15,7 @@ SHOWN_DIGITS = 8
 
 
 class Sigma(
-    Command,
-    name="sigma",
+    Command, name="sigma",
     examples=(
         ("the noise for epsilon 8 at delta 1e-5", "hushvec sigma --epsilon 8"),
         (

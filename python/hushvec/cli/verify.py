@@ -24,8 +24,7 @@ SHOWN_RECEIPTS = 10  # of more than so many, the answers alone are printed
 
 
 class Verify(
-    Command,
-    name="verify",
+    Command, name="verify",
     examples=(
         ("one receipt", "hushvec verify private.npy.receipt.json"),
         (
