@@ -125,9 +125,7 @@ class CorrelatedNoise:
             best = tail
         return cls(
             coefficients=(1.0, *(-float(value) for value in best)),
-            steps=steps,
-            min_separation=min_separation,
-            max_participations=max_participations,
+            steps=steps, min_separation=min_separation, max_participations=max_participations,
         )
 
     @cached_property

@@ -89,14 +89,9 @@ def result_of_guesses(
     bounds, place, ceiling = bounds_of_guesses(samples, tried, delta, confidence)
     best, right = tried[place]
     return AuditResult(
-        method="one-run",
-        delta=delta,
-        epsilon_lower=bounds[place],
-        epsilon_ceiling=ceiling,
+        method="one-run", delta=delta, epsilon_lower=bounds[place], epsilon_ceiling=ceiling,
         estimate=most_telling(of_guesses(samples, *one, delta) for one in tried),
-        confidence=confidence,
-        samples=samples,
-        threshold=threshold_of(best),
+        confidence=confidence, samples=samples, threshold=threshold_of(best),
         details={
             "guesses": best,
             "right": right,

@@ -66,8 +66,7 @@ def of_guesses(records: int, guesses: int, right: int, delta: float) -> EpsilonE
         return None
     p = (right + 0.5 - hidden) / (guesses + 1 - hidden)
     return EpsilonEstimate(
-        of=f"{guesses} guesses",
-        epsilon=max(0.0, math.log(p / (1 - p))),
+        of=f"{guesses} guesses", epsilon=max(0.0, math.log(p / (1 - p))),
         standard_error=math.sqrt(guesses / (p * (1 - p))) / (guesses + 1 - hidden),
     )
 

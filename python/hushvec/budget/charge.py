@@ -68,9 +68,7 @@ def charge_without_row(ledger: str, sequence: int, amounts: Amounts, repeated: b
 
 def charge_of_row(row: Row, ledger: str, *, repeated: bool) -> Charge:
     return Charge(
-        ledger=ledger,
-        sequence=row.sequence,
-        charge_id=row.charge_id,
+        ledger=ledger, sequence=row.sequence, charge_id=row.charge_id,
         epsilon=float(row.epsilon) if row.epsilon else None,
         delta=float(row.delta),
         rho=float(row.rho) if row.rho else None,
@@ -165,17 +163,10 @@ def state_of(terms: LedgerTerms, total: Spend, *, ledger: str, period: int, head
     for part, (spend, rounded) in parts.items():
         floats.update((f"{part}_{name}", rounded(units)) for name, units in zip(names, spend))
     return BudgetState(
-        key=terms.budget_key,
-        ledger=ledger,
-        currency=terms.currency,
+        key=terms.budget_key, ledger=ledger, currency=terms.currency,
         on_exhausted=BLOCK if terms.per_person else terms.policy,
-        per_person=terms.per_person,
-        period=period,
-        rows=head.rows,
-        entry_hash=head.entry_hash,
-        **floats,
-        limit_texts=dict(zip(names, map(text_of, terms.limit))),
-        consumed_texts=dict(zip(names, map(text_of, total))),
+        per_person=terms.per_person, period=period, rows=head.rows, entry_hash=head.entry_hash, **floats,
+        limit_texts=dict(zip(names, map(text_of, terms.limit))), consumed_texts=dict(zip(names, map(text_of, total))),
         exhausted=is_exhausted(total, terms.limit),
     )
 

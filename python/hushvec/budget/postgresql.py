@@ -135,11 +135,7 @@ class _Pool:
         # READ COMMITTED, whatever the server's default: the statement behind the lock must see what was committed before it.
         self.pid = os.getpid()
         self.engine: Any = sqlalchemy.create_engine(
-            address,
-            pool_size=MOST_CONNECTIONS,
-            max_overflow=0,
-            pool_timeout=store.WAIT_SECONDS,
-            pool_pre_ping=True,
+            address, pool_size=MOST_CONNECTIONS, max_overflow=0, pool_timeout=store.WAIT_SECONDS, pool_pre_ping=True,
             isolation_level="READ COMMITTED",
             connect_args={name: value for name, value in PATIENCE.items() if name not in address.query},
         )

@@ -191,9 +191,7 @@ def refusal(terms: LedgerTerms, total: Spend, amounts: Amounts) -> PrivacyBudget
     return PrivacyBudgetExhaustedError(
         f"privacy budget exhausted: rho {amounts.rho!r} asked for, {float_down(rest.main)!r} left of "
         f"{float_down(limit.main)!r}; {HINT_MAIN}",
-        max_rho=float_down(limit.main),
-        consumed_rho=float_up(total.main),
-        hint=HINT_MAIN,
+        max_rho=float_down(limit.main), consumed_rho=float_up(total.main), hint=HINT_MAIN,
     )
 
 

@@ -61,8 +61,7 @@ class OfRows(VectorOptions, ForceOption, KeyOptions, BudgetOptions):
     delta: float = option("", 1e-5)
     people_key: str | None = option(
         "column or key of the id of each row's person, or @FILE: one per line (default: each row is another person's)",
-        heading=_WHO,
-        metavar="KEY",
+        heading=_WHO, metavar="KEY",
     )
     rows_per_person: int = option(
         "the most rows of one person; with --people-key further ones are dropped, else it is your word", 1, heading=_WHO, metavar="R"

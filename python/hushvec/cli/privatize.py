@@ -94,12 +94,9 @@ def _plan(options: Privatize, source: Source) -> ReleasePlan:
     rows = source.count() if options.per == "release" else 1
     mechanism = options.mechanism if options.codebook is None else _response(options, source, rows)
     plan = plan_release(
-        rows=rows,
-        dimension=source.dimension,
-        dtype=source.dtype,
+        rows=rows, dimension=source.dimension, dtype=source.dtype,
         epsilon=options.epsilon if options.codebook is None else None,
-        mechanism=mechanism,
-        generator=make_generator(options),
+        mechanism=mechanism, generator=make_generator(options),
         **options.named("delta", "clip_norm", "sigma", "normalize", "renormalize", "per"),
     )
     return plan if options.dtype is None else plan.with_values(options.dtype)

@@ -119,10 +119,7 @@ class Build(
                 queries=None
                 if self.query_epsilon is None
                 else VectorNoise(epsilon=self.query_epsilon, mechanism=self.query_mechanism, per=self.query_per),
-                scores=_score_noise(self),
-                store=self.store,
-                store_options=store_options or None,
-                path=path,
+                scores=_score_noise(self), store=self.store, store_options=store_options or None, path=path,
                 projection=None if self.projection is None else PublicProjection.load(self.projection),
                 normalize=not self.no_normalize,
                 generator=make_generator(self),

@@ -128,8 +128,7 @@ def _documents_of_folder(options: Rewrite, folder: Path) -> Iterator[tuple[str, 
 def _rewriter(options: Rewrite) -> Rewriter:
     with announced("loading the models"):
         rewriter = Rewriter(
-            num_steps=options.steps,
-            redactor=Redactor(allow_categories=comma_separated(options.allow_categories)),
+            num_steps=options.steps, redactor=Redactor(allow_categories=comma_separated(options.allow_categories)),
             chunking=Chunking(**options.named("composition", "level", "max_chunks", "max_length")),
             generator=None if options.unsafe_seed is None else Generator.unsafe_seeded(options.unsafe_seed),
             **options.named("epsilon", "delta", "clip_norm", "mechanism", "inverter", "embedder", "device"),

@@ -200,8 +200,7 @@ class Collection(ABC):
             if before + new > self.words_per_person:
                 raise PrivacyBudgetExhaustedError(
                     f"the memo holds {before} words and may hold {self.words_per_person}: {new} new ones do not fit",
-                    max_epsilon=self.epsilon,
-                    consumed_epsilon=self._memoized_total(before),
+                    max_epsilon=self.epsilon, consumed_epsilon=self._memoized_total(before),
                     hint="report words that were reported before, or plan for more words with words_per_person",
                 )
             if budget is None or new == 0:
@@ -235,14 +234,8 @@ class Collection(ABC):
             NOTE_THESE: self._receipt_law["other_values"] == 0,
         }
         return ReportReceipt(
-            **self._receipt_law,
-            per=per,
-            epsilon=epsilon,
-            dictionary_digest=self.digest,
-            reports=reports,
-            words_of_one=words_of_one,
-            memoised=memoised,
-            key_source=source.key_source,
+            **self._receipt_law, per=per, epsilon=epsilon, dictionary_digest=self.digest, reports=reports,
+            words_of_one=words_of_one, memoised=memoised, key_source=source.key_source,
             **cipher_fields(MEMO_CIPHER if memoised else source.cipher),  # a memo's epsilon is that of its permanent reports
             is_dp_claim=not source.seeded,
             library_version=_core.__version__,

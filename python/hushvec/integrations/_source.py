@@ -105,8 +105,7 @@ class PrivateSource:
         if distances is not None and not unit_rows:
             warnings.warn(
                 f"unit_rows=False leaves released rows at the length that their noise has, by which distances rank them: {distances}",
-                UtilityWarning,
-                stacklevel=3,
+                UtilityWarning, stacklevel=3,
             )
         self._sides = {kind: self.wrapped if kind in noised else self.wrapped.without_noise() for kind in KINDS}
 

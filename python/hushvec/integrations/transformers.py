@@ -219,13 +219,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         if noise_multiplier is None and epsilon is not None:
             noise_multiplier = noise_multiplier_for(epsilon, delta, self._probability, self.args.max_steps, adjacency=terms.adjacency)
         self._options = dict(
-            clip_norm=clip_norm,
-            noise_multiplier=noise_multiplier,
-            expected_batch_size=expected_batch_size,
-            sampling_probability=self._probability,
-            delta=delta,
-            steps=self.args.max_steps,
-            model=self.model,
+            clip_norm=clip_norm, noise_multiplier=noise_multiplier, expected_batch_size=expected_batch_size,
+            sampling_probability=self._probability, delta=delta, steps=self.args.max_steps, model=self.model,
             clipping=replace(clipped, normalize=None) if gradients == GHOST else clipped,
             account=terms,
         )

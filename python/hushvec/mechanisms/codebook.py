@@ -254,8 +254,7 @@ class PublicCodebook(PublicArrays):
         privunit = PrivUnit(epsilon=validate.positive("epsilon", epsilon), dimension=self.dimension)
         return CodebookFit(
             nearest_cosine=float(np.einsum("nd,nd->n", rows, self.codes[cells], dtype=np.float64).mean()),
-            expected_cosine=_expected_cosine(self, rows, cells, epsilon),
-            privunit_cosine=privunit.expected_cosine(),
+            expected_cosine=_expected_cosine(self, rows, cells, epsilon), privunit_cosine=privunit.expected_cosine(),
             epsilon=float(epsilon),
         )
 

@@ -155,9 +155,7 @@ def _codebook_made(request: Request) -> Any:
 
 
 _CODEBOOK = Entry(
-    name="codebook",
-    made=_codebook_made,
-    figures=_codebook_figures,
+    name="codebook", made=_codebook_made, figures=_codebook_figures,
     obstacle=lambda request: "a public code does not tell one row from others near it" if request.has_corpus else "",
     remark=_codebook_remark,
 )
@@ -178,9 +176,7 @@ def _made(kind: type[VectorMechanism], request: Request) -> VectorMechanism:
         epsilon=request.epsilon,
         delta=request.delta,
         corpus_size=request.n if request.has_corpus else None,
-        dimension=request.dimension,
-        clip_norm=request.clip_norm,
-        rows_per_person=request.rows_per_person,
+        dimension=request.dimension, clip_norm=request.clip_norm, rows_per_person=request.rows_per_person,
     )
 
 
@@ -246,10 +242,7 @@ def option_of(entry: Entry, request: Request) -> Option:
     value = figures[request.ranked_by]
     grade = str(getattr(mechanism, "grade", "exact"))  # the discrete mechanisms have no other grade
     return Option(
-        name=entry.name,
-        mechanism=mechanism,
-        grade=grade,
-        figures=figures,
+        name=entry.name, mechanism=mechanism, grade=grade, figures=figures,
         merit=value if TASKS[request.task].larger_is_better else -value,
         remark=entry.remark(request) if grade == "exact" else "no claim: computed in floating point",
     )

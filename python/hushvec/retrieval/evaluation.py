@@ -170,9 +170,7 @@ def evaluate_results(
         metrics=metrics,
         per_query=values,
         cosines=None if row_cosines is None else np.asarray(row_cosines, np.float64),
-        groups=group_numbers(groups, len(answers)),
-        k=depths,
-        **settings,
+        groups=group_numbers(groups, len(answers)), k=depths, **settings,
     )
 
 

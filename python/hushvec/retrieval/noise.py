@@ -80,10 +80,7 @@ class VectorNoise:
         per_query = self.per == PER_QUERY
         noise = {name: getattr(self, name) for name in ("epsilon", "delta", "clip_norm", "mechanism", "sigma", "renormalize")}
         plan = plan_release(
-            rows=rows,
-            dimension=dimension,
-            dtype=dtype,
-            normalize=normalize,
+            rows=rows, dimension=dimension, dtype=dtype, normalize=normalize,
             per="record" if per_query or self.per is None else self.per,
             generator=generator,
             **noise,

@@ -331,15 +331,9 @@ def release_rows(
     """
     with about_vectors("x"):
         plan = _planned(
-            mechanism=tenant.mechanism,
-            codebook=tenant.codebook,
-            epsilon=epsilon,
+            mechanism=tenant.mechanism, codebook=tenant.codebook, epsilon=epsilon,
             rows=len(rows) if tenant.per == "release" else 1,
-            dimension=rows.shape[1],
-            dtype=str(rows.dtype),
-            delta=tenant.delta,
-            clip_norm=tenant.clip_norm,
-            per=tenant.per,
+            dimension=rows.shape[1], dtype=str(rows.dtype), delta=tenant.delta, clip_norm=tenant.clip_norm, per=tenant.per,
             renormalize=renormalize and tenant.codebook is None,
         )
         return release_planned(rows, plan, budget=budget, notes=notes, projection=projection)

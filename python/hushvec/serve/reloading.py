@@ -158,9 +158,7 @@ def redactor_of(settings: bool | Redaction) -> Redactor | None:
         return None
     chosen = Redaction() if settings is True else settings
     return Redactor(
-        patterns=chosen.categories,
-        allow_categories=chosen.allow_categories or None,
-        allow_list=chosen.allow_list or None,
+        patterns=chosen.categories, allow_categories=chosen.allow_categories or None, allow_list=chosen.allow_list or None,
         replacement=chosen.replacement,
         detectors=[detector(entry) for entry in chosen.detectors] or None,
     )

@@ -333,8 +333,7 @@ class ClippedSum:
             squares = _core.squares_of_parts(matrices)
             factors, beside = rule.factors(np.sqrt(squares))
             self._sum.add_scaled(
-                [*matrices, *beside[:, :, None]],
-                np.concatenate([squares, beside * beside]),
+                [*matrices, *beside[:, :, None]], np.concatenate([squares, beside * beside]),
                 np.concatenate([factors, np.ones(beside.shape)]),
             )
         except ValueError:  # the core knows no names: what is not finite is looked for again

@@ -152,18 +152,10 @@ class DPOptimizer(WrappingOptimizer):
         self._steps = ranks.steps_of(distributed, self._all_parameters(), model, clips_batches=clipped.method == BATCH)
         norm, norms = norms_of(clip_norm)
         self.settings = Settings(
-            clip_norm=norm,
-            clip_norms=norms,
-            noise_multiplier=noise_multiplier,
-            expected_batch_size=expected_batch_size,
+            clip_norm=norm, clip_norms=norms, noise_multiplier=noise_multiplier, expected_batch_size=expected_batch_size,
             sampling_probability=1.0 if sampling_probability is None else sampling_probability,
-            adjacency=terms.adjacency,
-            clipping=clipped.method,
-            steps=steps,
-            noise=noise,
-            loss_scale=clipped.loss_scale,
-            adaptive=clipped.adaptive,
-            normalize=clipped.normalize,
+            adjacency=terms.adjacency, clipping=clipped.method, steps=steps, noise=noise, loss_scale=clipped.loss_scale,
+            adaptive=clipped.adaptive, normalize=clipped.normalize,
         )
         require_norm_for_each(norms, self._parameters())
         self.schedule = self.settings.schedule

@@ -340,8 +340,7 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
         if distributed:
             share = share[torch.distributed.get_rank() :: torch.distributed.get_world_size()]
         return UndisturbedLoader(
-            loader.dataset,
-            batch_sampler=_ExactSampler(share, sampler.sample_rate, sampler.steps, self.hushvec_generator),
+            loader.dataset, batch_sampler=_ExactSampler(share, sampler.sample_rate, sampler.steps, self.hushvec_generator),
             collate_fn=collate,
             **{name: getattr(loader, name) for name in (
                 "num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator", "prefetch_factor",

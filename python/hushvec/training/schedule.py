@@ -212,9 +212,7 @@ class Settings:
     @property
     def schedule(self) -> StepSchedule:
         return StepSchedule(
-            noise_multiplier=self.noise_multiplier,
-            sampling_probability=self.sampling_probability,
-            adjacency=self.adjacency,
+            noise_multiplier=self.noise_multiplier, sampling_probability=self.sampling_probability, adjacency=self.adjacency,
             clipped="batch" if self.clips_batches else "example",
             noise=self.noise,
         )

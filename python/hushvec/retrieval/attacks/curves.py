@@ -109,8 +109,7 @@ class FixedThreshold:
 def at_threshold(members: Scores, others: Scores, threshold: float, confidence: float) -> FixedThreshold:
     """The rates at a given threshold; the intervals take scores to be independent of each other."""
     return FixedThreshold(
-        threshold=threshold,
-        tpr=clopper_pearson(int((members >= threshold).sum()), len(members), confidence),
+        threshold=threshold, tpr=clopper_pearson(int((members >= threshold).sum()), len(members), confidence),
         fpr=clopper_pearson(int((others >= threshold).sum()), len(others), confidence),
     )
 

@@ -129,11 +129,8 @@ def embedding_inversion(
     return InversionResult(
         identified={top: shares[str(top)] for top in _TOPS} if own is not None else {},
         identified_bound=identification_bound(receipt.epsilon, receipt.delta, len(listed)) if receipt and claimed else 1.0,
-        cosines=measured,
-        reconstruction=max(measured, key=lambda name: measured[name].value),
-        rows=len(rows),
-        candidates=len(listed),
-        confidence=confidence,
+        cosines=measured, reconstruction=max(measured, key=lambda name: measured[name].value), rows=len(rows),
+        candidates=len(listed), confidence=confidence,
     )
 
 

@@ -199,24 +199,11 @@ def judge(
     if promised is not None:
         bounds = {"auc": membership_auc_bound(*promised), **{fpr: membership_bound(*promised, fpr) for fpr in rates_of_false}}
     return MembershipResult(
-        attack=attack,
-        statistic=chosen.name,
-        auc=area,
-        tpr=rates,
+        attack=attack, statistic=chosen.name, auc=area, tpr=rates,
         fixed={fpr: at_threshold(members, others, threshold, confidence) for fpr, threshold in thresholds.items()},
-        avg_membership_score=float(chosen.chances[inside].mean()),
-        epsilon_claimed=claimed,
-        delta=delta,
-        epsilon_lower=lower.epsilon_lower,
-        bound=bounds,
-        epsilon=lower,
-        confidence=confidence,
-        candidates=len(game.documents),
-        queries=asked,
-        k=game.k,
-        shadow_models=len(game.shadows),
-        target_models=len(game.targets),
-        roc=curve,
+        avg_membership_score=float(chosen.chances[inside].mean()), epsilon_claimed=claimed, delta=delta,
+        epsilon_lower=lower.epsilon_lower, bound=bounds, epsilon=lower, confidence=confidence, candidates=len(game.documents),
+        queries=asked, k=game.k, shadow_models=len(game.shadows), target_models=len(game.targets), roc=curve,
         details={
             "avg_nonmember_score": float(chosen.chances[~inside].mean()),
             "epsilon_from_rates": epsilon_from_rates(members, others, [*thresholds.values()], delta=delta, confidence=confidence),

@@ -197,9 +197,7 @@ def protection(
         protected=hidden,
         labels=None if labels is None else _label_numbers(labels, len(rows)),
         receipt=None if no_bound else receipt,
-        judged=judged,
-        public=public,
-        settings={"confidence": level, "resamples": resamples, "seed": seed},
+        judged=judged, public=public, settings={"confidence": level, "resamples": resamples, "seed": seed},
         # Findings: each number of pairs, rows without pairs and membership; the same space; topics and labels.
         share=alpha / (len(counts) + 2 + (hidden.shape[1] == rows.shape[1]) + 2 * (labels is not None)),
     )
@@ -213,17 +211,10 @@ def protection(
         *labelled,
     )
     return ProtectionResult(
-        findings=findings,
-        half=attacks.half(len(public) // 2),
-        useful=attacks.useful(),
-        no_bound=no_bound,
+        findings=findings, half=attacks.half(len(public) // 2), useful=attacks.useful(), no_bound=no_bound,
         epsilon=None if attacks.receipt is None else attacks.receipt.epsilon,
         delta=None if attacks.receipt is None else attacks.receipt.delta,
-        rows=len(rows),
-        dimension=rows.shape[1],
-        protected_dimension=hidden.shape[1],
-        confidence=level,
-        alpha=alpha,
+        rows=len(rows), dimension=rows.shape[1], protected_dimension=hidden.shape[1], confidence=level, alpha=alpha,
         details={"reader": reader.name, "cosine of the nearest clean row of another text": cosines, "seed": seed},
     )
 
@@ -297,13 +288,9 @@ class _Attacks:
         proved = judge(game, claim=None, confidence=1 - self.share, resamples=1).epsilon_lower
         beyond = self.receipt is not None and proved > self.receipt.epsilon
         return Finding(
-            attack=MEMBERSHIP,
-            measures="area under ROC",
-            value=result.auc,
-            chance=0.5,
+            attack=MEMBERSHIP, measures="area under ROC", value=result.auc, chance=0.5,
             bound=None if self.receipt is None else membership_auc_bound(self.receipt.epsilon, self.receipt.delta),
-            rows=result.candidates,
-            verdict=self._verdict(proved > 0, beyond),
+            rows=result.candidates, verdict=self._verdict(proved > 0, beyond),
             note=f"{reader.name}, {pairs:,} pairs; guesses of who is in the store prove epsilon >= {at_most(proved)}",
         )
 

@@ -136,9 +136,7 @@ def play(
 
     targets = tuple(model(_TARGET, number) for number in range(target_models))
     return Game(
-        documents=_clean(pool[:chosen], targets[0].index),
-        queries=_clean(asked, targets[0].index),
-        targets=targets,
+        documents=_clean(pool[:chosen], targets[0].index), queries=_clean(asked, targets[0].index), targets=targets,
         shadows=tuple(model(_SHADOW, number) for number in range(shadow_models)),
         k=k,
         root=root,

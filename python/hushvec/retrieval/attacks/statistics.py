@@ -322,9 +322,7 @@ def audited_epsilon(
         statistic.targets,
         np.stack([model.coins for model in game.targets]),
         [share / part for part in _PARTS],
-        delta=delta,
-        confidence=confidence,
-        queries=queries,
+        delta=delta, confidence=confidence, queries=queries,
     )
 
 

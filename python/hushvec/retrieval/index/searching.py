@@ -123,18 +123,9 @@ class ScoreSearch:
         noise, seeded = self.noise, self.generator.seeded
         epsilon, delta = noise.cost(self.queries)
         receipt = SelectionReceipt(
-            epsilon=epsilon,
-            delta=delta,
-            selections=self.queries,
-            picks=self.k,
-            candidates=self.documents,
-            score_low=noise.low,
-            score_high=noise.high,
-            sensitivity=mechanism.sensitivity,
-            epsilon_per_pick=mechanism.per_pick,
-            **key_fields(self.generator),
-            is_dp_claim=not seeded,
-            library_version=_core.__version__,
+            epsilon=epsilon, delta=delta, selections=self.queries, picks=self.k, candidates=self.documents, score_low=noise.low,
+            score_high=noise.high, sensitivity=mechanism.sensitivity, epsilon_per_pick=mechanism.per_pick,
+            **key_fields(self.generator), is_dp_claim=not seeded, library_version=_core.__version__,
             notes=(NOTE_SEED,) if seeded else (),
         )
         if noise.budget is None:

@@ -243,11 +243,7 @@ class Planner:
             inverter = Lifted(inverter, projection)
         basic = (NOTE_BASIC,) if terms.is_basic(chunks) else ()
         return NoisePlan(
-            chunks,
-            shares,
-            inverter,
-            sigma=terms.sigma(chunks, mechanism),
-            scale=mechanism.law_numbers.get("scale"),
+            chunks, shares, inverter, sigma=terms.sigma(chunks, mechanism), scale=mechanism.law_numbers.get("scale"),
             planned=ReleasePlan(
                 mechanism=mechanism, per="release", dtype="float32", normalize=False, renormalize=False, generator=self.generator
             ),

@@ -241,12 +241,8 @@ class Rewriter:
             delta_per_chunk=0.0 if plan is None else plan.shares.delta,
             noise_sigma=0.0 if plan is None else plan.sigma,
             scale=None if plan is None else plan.scale,
-            n_chunks=len(texts),
-            clip_norm=float(self._terms.clip_norm),
-            mechanism=self._terms.mechanism,
-            composition=self._terms.composition,
-            level=self._level,
-            receipt=one.receipt,
+            n_chunks=len(texts), clip_norm=float(self._terms.clip_norm), mechanism=self._terms.mechanism,
+            composition=self._terms.composition, level=self._level, receipt=one.receipt,
         )
 
 

@@ -141,8 +141,7 @@ class Vec2TextInverter:
         sequence_beams: int = 0, embedder: Any = None, device: Any = None, batch_size: int = BATCH, max_length: int = MAX_LENGTH,
     ) -> None:
         self._search = Search(
-            num_steps=_steps(num_steps, corrector is not None),
-            beams=validate.whole_number("beams", beams, at_least=1),
+            num_steps=_steps(num_steps, corrector is not None), beams=validate.whole_number("beams", beams, at_least=1),
             sequence_beams=validate.whole_number("sequence_beams", sequence_beams, at_least=0),
             max_length=validate.whole_number("max_length", max_length, at_least=2),
         )
