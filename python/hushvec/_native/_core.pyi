@@ -72,14 +72,7 @@ def clip_and_noise_keyed(
     half_words: bool = False,
 ) -> None: ...
 def privunit_keyed(
-    x: _Array,
-    cap_probability: float,
-    threshold: float,
-    sigma: float,
-    out: _Array,
-    key: bytes,
-    places: NDArray[np.uint8],
-    cipher: str,
+    x: _Array, cap_probability: float, threshold: float, sigma: float, out: _Array, key: bytes, places: NDArray[np.uint8], cipher: str
 ) -> None: ...
 def unit_rows(x: _Array, out: _Array) -> None: ...
 def inner_products(a: _Array, b: _Array, out: _Array) -> None: ...
@@ -213,16 +206,7 @@ class _testing:
     ) -> tuple[_Float32s, ...]: ...
     @staticmethod
     def settle_gaussian(
-        level: int,
-        key: bytes,
-        nonce: int,
-        rounds: int,
-        pair: int,
-        sine: bool,
-        radius_word: int,
-        angle_word: int,
-        x: float,
-        s: float,
+        level: int, key: bytes, nonce: int, rounds: int, pair: int, sine: bool, radius_word: int, angle_word: int, x: float, s: float
     ) -> tuple[int, int]: ...
     @staticmethod
     def settle_laplace(

@@ -123,9 +123,7 @@ def clip(x: Any, clip_norm: float, out: Any, *, out_is_fresh: bool) -> None:
         _core.clip(x, clip_norm, out, out_is_fresh=out_is_fresh)
 
 
-def clip_and_noise(
-    x: Any, clip_norm: float, noise: float, out: Any, source: Any, law: str, exact: bool, *, out_is_fresh: bool
-) -> Any:
+def clip_and_noise(x: Any, clip_norm: float, noise: float, out: Any, source: Any, law: str, exact: bool, *, out_is_fresh: bool) -> Any:
     """clip(x) + noise of the law in `out`, or in a new array if that is None; `noise` is its sigma or scale."""
     target = empty_like(x) if out is None else out
     if on_cuda(x):

@@ -153,9 +153,7 @@ def collect(releases: Any, *, independent_samples: bool) -> Releases:
             continue
         adjacency = adjacency or release.adjacency
         if release.adjacency != adjacency:
-            raise ValueError(
-                f"releases must all have one adjacency, got {adjacency!r} and {release.adjacency!r} (releases[{index}])"
-            )
+            raise ValueError(f"releases must all have one adjacency, got {adjacency!r} and {release.adjacency!r} (releases[{index}])")
     require_one_unit(items)
     adjacency = adjacency or ADJACENCIES[0]
     counts: dict[PrivacyLoss, int] = {}

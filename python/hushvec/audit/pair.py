@@ -55,9 +55,7 @@ class Event:
         return f"{self.statistic.name} {'>=' if self.above else '<'} {self.threshold:.6g}"
 
 
-def audit_pair(
-    audited: Any, *, samples: int = 100_000, confidence: float = 0.999, progress: Progress | None = None
-) -> AuditResult:
+def audit_pair(audited: Any, *, samples: int = 100_000, confidence: float = 0.999, progress: Progress | None = None) -> AuditResult:
     """Bound epsilon from below by telling two neighboring inputs apart; `details` has counts and the bound of every statistic.
 
     Args:

@@ -413,10 +413,7 @@ def budget_keys(store: str | PathLike[str] | Store | None = None) -> list[str]:
 
 
 def verify_ledger(
-    persist_key: str | None = None,
-    *,
-    store: str | PathLike[str] | Store | None = None,
-    heads: Iterable[Head | tuple[int, str]] = (),
+    persist_key: str | None = None, *, store: str | PathLike[str] | Store | None = None, heads: Iterable[Head | tuple[int, str]] = ()
 ) -> ChainReport:
     """`PrivacyBudget.verify` for a ledger that may be too damaged to be opened. BudgetError if there is none, or no store."""
     key = arguments.key_of(persist_key)

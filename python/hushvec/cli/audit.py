@@ -103,9 +103,7 @@ def _lines(target: audit.AuditTarget, found: audit.Audit) -> list[tuple[str, str
 
 def _found(result: audit.AuditResult | audit.RepeatsResult) -> str:
     if isinstance(result, audit.RepeatsResult):
-        return (
-            f"{'noise repeats' if result.flagged else 'no repeated noise found'}, p = {result.p_value:.3g} ({result.statistic})"
-        )
+        return f"{'noise repeats' if result.flagged else 'no repeated noise found'}, p = {result.p_value:.3g} ({result.statistic})"
     blind = "" if result.could_flag else "; could not have refuted the claim"
     bound = f"epsilon >= {_down(result.epsilon_lower)} by {result.statistic}, of at most {_down(result.epsilon_ceiling)}{blind}"
     if (found := result.estimate) is None:

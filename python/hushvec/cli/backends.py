@@ -13,11 +13,9 @@ from hushvec.secure_memory import status
 
 
 class Backends(
-    Command, name="backends",
-    examples=(
-        ("what this machine runs", "hushvec backends"),
-        ("the same without AVX-512", "HUSHVEC_BACKEND=avx2 hushvec backends"),
-    ),
+    Command,
+    name="backends",
+    examples=(("what this machine runs", "hushvec backends"), ("the same without AVX-512", "HUSHVEC_BACKEND=avx2 hushvec backends")),
 ):
     """Show the instruction sets and the AES implementations of this build, and how this system protects keys in memory.
     HUSHVEC_BACKEND and HUSHVEC_AES force one, HUSHVEC_NUM_THREADS sets the threads."""

@@ -35,10 +35,7 @@ class Privatize(
             "texts of a JSON lines file, embedded first; the key \"id\" is copied as it is",
             "hushvec privatize notes.jsonl -o private.jsonl --text-key text --keep id --epsilon 8",
         ),
-        (
-            "charge a budget first (hushvec budget create)",
-            "hushvec privatize vectors.npy -o private.npy --epsilon 2 --budget clinic",
-        ),
+        ("charge a budget first (hushvec budget create)", "hushvec privatize vectors.npy -o private.npy --epsilon 2 --budget clinic"),
     ),
 ):
     """Release the vectors of a file with differential privacy; the receipt goes to OUT.receipt.json.

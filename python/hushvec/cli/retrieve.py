@@ -97,9 +97,7 @@ class Build(
     path: Path | None = option("folder of a store on disk (default: INDEX.rows)", heading=_INDEX)
     projection: Path | None = option("a public map, saved by PublicProjection.save", heading=_INDEX, metavar="FILE")
     no_normalize: bool = option("keep lengths; else rows and queries become unit vectors", heading=_INDEX)
-    budget: str | None = option(
-        "charge documents to the ledger of this key first; it must exist (see hushvec budget)", metavar="KEY"
-    )
+    budget: str | None = option("charge documents to the ledger of this key first; it must exist (see hushvec budget)", metavar="KEY")
 
     def run(self) -> int:
         _require_new(self.output)
@@ -134,10 +132,7 @@ class Search(
     _OfVectors, KeyOptions, BudgetOptions, name="retrieve search", help="the nearest documents of queries",
     examples=(
         _SEARCH_TEXTS,
-        (
-            "print the texts too; they are not protected",
-            "hushvec retrieve search notes.index queries.npy -k 5 --show-text notes.txt",
-        ),
+        ("print the texts too; they are not protected", "hushvec retrieve search notes.index queries.npy -k 5 --show-text notes.txt"),
     ),
 ):
     """Answer queries from an index: a file as for `hushvec retrieve build`, or texts."""

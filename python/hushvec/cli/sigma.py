@@ -56,9 +56,7 @@ class Sigma(
         return answered(self, answer, facts(_lines(answer, computed)))
 
 
-def _solve(
-    epsilon: float | None, delta: float | None, sigma: float | None, sensitivity: float
-) -> tuple[str, float, float, float]:
+def _solve(epsilon: float | None, delta: float | None, sigma: float | None, sensitivity: float) -> tuple[str, float, float, float]:
     """Return (name of the one that was computed, epsilon, delta, sigma)."""
     if delta is None and (epsilon is None) != (sigma is None):
         delta = 1e-5

@@ -27,10 +27,7 @@ class Verify(
     Command, name="verify",
     examples=(
         ("one receipt", "hushvec verify private.npy.receipt.json"),
-        (
-            "several releases about the same people, which must cost at most 10 together",
-            "hushvec verify *.receipt.json --epsilon 10",
-        ),
+        ("several releases about the same people, which must cost at most 10 together", "hushvec verify *.receipt.json --epsilon 10"),
         (
             "and that a ledger paid for them",
             "hushvec budget export --key clinic -o ledger.json\n  hushvec verify *.receipt.json --ledger ledger.json",

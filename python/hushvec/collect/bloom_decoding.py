@@ -125,8 +125,7 @@ class _Equations:
 
 
 def decoded(
-    filter_: BloomFilter, reports: NDArray[np.int64], ones: NDArray[np.int64], candidates: Sequence[str], *, lasso: bool,
-    unknown: bool,
+    filter_: BloomFilter, reports: NDArray[np.int64], ones: NDArray[np.int64], candidates: Sequence[str], *, lasso: bool, unknown: bool
 ) -> WordFrequencies:
     """The estimate for candidates that were checked, from the reports of each cohort and the ones of each of its bits."""
     used = tuple(np.flatnonzero(reports).tolist())

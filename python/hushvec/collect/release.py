@@ -181,9 +181,7 @@ class Collection(ABC):
             raise ValueError(f"words must be at most {self.words_per_person}, words_per_person, of one person, got {len(known)}")
         words_of_one = max(1, len(known)) if per == "release" else 1
         epsilon = product_up(words_of_one, self.report_epsilon)  # of as many fresh reports of one person
-        receipt = self._receipt(
-            reports=len(known), per=per, words_of_one=words_of_one, memoised=False, epsilon=epsilon, source=source
-        )
+        receipt = self._receipt(reports=len(known), per=per, words_of_one=words_of_one, memoised=False, epsilon=epsilon, source=source)
         if budget is not None and known:
             receipt = replace(receipt, charge=self._charge(budget, receipt.epsilon, len(known)))
         return ReportRelease(self._drawn(known, source), receipt)

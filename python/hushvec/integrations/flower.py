@@ -55,9 +55,7 @@ class PrivateUpdates:
         >>> app = ClientApp(mods=[private])
     """
 
-    def __init__(
-        self, *, persist_key: str | Callable[[Context], str], weighted_by_key: str = "num-examples", **terms: Any
-    ) -> None:
+    def __init__(self, *, persist_key: str | Callable[[Context], str], weighted_by_key: str = "num-examples", **terms: Any) -> None:
         self._persist_key, self._weighted_by_key, self._terms = persist_key, weighted_by_key, terms
         self._rounds: dict[str, PrivateRounds] = {}
         if not callable(persist_key):

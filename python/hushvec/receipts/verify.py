@@ -117,9 +117,7 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
         raise ReceiptError(f"receipt must have numbers that can be computed with, got some too extreme: {error}") from None
 
 
-def verify_charges(
-    receipts: Sequence[AnyReceipt], export: Mapping[str, Any], *, independent_samples: bool = False
-) -> Verification:
+def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any], *, independent_samples: bool = False) -> Verification:
     """Check that a ledger holds, and that every receipt has its own charge in it.
 
     Args:

@@ -157,9 +157,7 @@ def _rows(parameters: Named, found: list[Any]) -> Rows:
             expected = ("examples", *parameter.shape)
             raise ValueError(f"grad_sample of {name} must have shape ({', '.join(map(str, expected))}), got {tuple(value.shape)}")
         if parts and len(value) != len(parts[0]):
-            raise ValueError(
-                f"grad_sample of {name} must have {len(parts[0])} examples like {parameters[0][0]}, got {len(value)}"
-            )
+            raise ValueError(f"grad_sample of {name} must have {len(parts[0])} examples like {parameters[0][0]}, got {len(value)}")
         parts.append(value.detach())
     return Rows(parts, [f"grad_sample of {name}" for name, _ in parameters])
 

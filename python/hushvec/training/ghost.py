@@ -41,9 +41,7 @@ def next_token_losses(logits: Any, labels: Any) -> Any:
         >>> next_token_losses(torch.zeros(2, 3, 4), torch.tensor([[0, 1, 2], [3, 3, -100]])).exp()
         tensor([4., 4.])
     """
-    losses = torch.nn.functional.cross_entropy(
-        logits[:, :-1].transpose(1, 2), labels[:, 1:], ignore_index=IGNORED, reduction="none"
-    )
+    losses = torch.nn.functional.cross_entropy(logits[:, :-1].transpose(1, 2), labels[:, 1:], ignore_index=IGNORED, reduction="none")
     counted = (labels[:, 1:] != IGNORED).sum(1).clamp(min=1)
     return losses.sum(1) / counted
 
@@ -260,9 +258,7 @@ class GhostClipping:
         try:
             with torch.no_grad():
                 whole = _losses_of_examples(losses_of(*batch), size)
-                parts = [
-                    _losses_of_examples(losses_of(*map_tensors(batch, itemgetter(cut))), cut.stop - cut.start) for cut in halves
-                ]
+                parts = [_losses_of_examples(losses_of(*map_tensors(batch, itemgetter(cut))), cut.stop - cut.start) for cut in halves]
         finally:
             for module, training in modes:  # one by one: a layer that was in eval mode before must stay in it
                 module.training = training

@@ -109,8 +109,7 @@ def clip_and_noise_gradients(
     if rows == 0 and not validate.flag("allow_empty", allow_empty):
         raise ValueError(f"{names[0]} must have at least 1 example, got 0 (allow_empty=True gives noise alone)")
     total = ClippedSum(
-        [tuple(part.shape[1:]) for part in parts],
-        clip_norm=clip_norm, sigma=sigma_of(noise_multiplier, clip_norm), clipping=clipping,
+        [tuple(part.shape[1:]) for part in parts], clip_norm=clip_norm, sigma=sigma_of(noise_multiplier, clip_norm), clipping=clipping
     )
     if rows and noise_multiplier == 0:
         warn_if_lost(parts, clip_norm)

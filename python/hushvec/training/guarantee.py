@@ -183,9 +183,7 @@ _OWN = (
 )
 
 
-def receipt_of(
-    account: RunAccount, guarantee: TrainingGuarantee, generator: _core.Generator, *, on_device: bool
-) -> TrainingReceipt:
+def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, generator: _core.Generator, *, on_device: bool) -> TrainingReceipt:
     """The receipt of a run; its epsilon is of the run alone, that of the guarantee of all that the accountant holds.
 
     Raises:

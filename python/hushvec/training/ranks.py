@@ -37,9 +37,7 @@ _NOT_ALIKE = (
     "all processes must gather the shards of a model together, got some that step and some that gather: call per_example_gradients "
     "and save_checkpoint as often in each, with tensors of 0 rows, and not empty_batch(), where there are no examples"
 )
-_OTHER_FAILED = (
-    "the step must succeed in all processes, got an error on rank {rank}: {what}, and the batch is dropped in all of them"
-)
+_OTHER_FAILED = "the step must succeed in all processes, got an error on rank {rank}: {what}, and the batch is dropped in all of them"
 _DDP = torch.nn.parallel.DistributedDataParallel
 _OK, _FAILED, _FAILED_AFTER_CHARGE, _GATHERS, _SAVES = range(5)
 

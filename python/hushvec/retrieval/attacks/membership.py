@@ -174,9 +174,7 @@ def judge(
     """`membership_inference` from where the models have been searched, a game of `play` or `game.at(k)`: same arguments and result."""
     rates_of_false = _rates(attack, fprs, confidence, resamples)
     if len(game.shadows) < FEWEST_SHADOWS[attack]:
-        raise ValueError(
-            f"game must have at least {FEWEST_SHADOWS[attack]} shadow models for {attack!r}, got {len(game.shadows)}"
-        )
+        raise ValueError(f"game must have at least {FEWEST_SHADOWS[attack]} shadow models for {attack!r}, got {len(game.shadows)}")
     promised, both = _promised(game, attack, claim)
     if attack == "released":
         statistics, pairs = [released_statistic(game)], released_pairs(game)

@@ -115,9 +115,7 @@ class ProtectionResult:
 
     def _sheet(self) -> Sheet:
         header = ("attack", "measured", "value", "chance", "allowed", "rows")
-        table = [
-            (one.attack, one.measures, str(one.value), number(one.chance), one.allowed, f"{one.rows:,}") for one in self.findings
-        ]
+        table = [(one.attack, one.measures, str(one.value), number(one.chance), one.allowed, f"{one.rows:,}") for one in self.findings]
         half = "not reached" if self.half is None else plural(self.half, "pair")
         promise = self.no_bound or f"epsilon {at_least(self.epsilon)}, delta {at_least(self.delta)}, by the receipt, which holds"
         facts = [

@@ -184,9 +184,7 @@ def _searched(index: Any, pool: Vectors, asked: Vectors, drawn: _Drawn, k: int, 
         elif scores is not None:
             scores[place] = _answered("scores", answer.scores, ids[place].shape)
     if ids.min() < 0 or ids.max() >= len(rows):
-        raise ValueError(
-            f"ids of a search must be among the {len(rows)} that were added, got {int(ids.min())} to {int(ids.max())}"
-        )
+        raise ValueError(f"ids of a search must be among the {len(rows)} that were added, got {int(ids.min())} to {int(ids.max())}")
     if scores is not None and not np.isfinite(scores).all():
         raise ValueError("scores of a search must be finite, got NaN or Inf")
     count = len(asked) // 2  # pairs of candidates

@@ -308,9 +308,7 @@ def pair_statistics(game: Game, statistics: Sequence[Statistic], *, both: bool) 
     return found
 
 
-def audited_epsilon(
-    game: Game, statistics: Sequence[Statistic], *, delta: float, confidence: float, queries: int
-) -> EpsilonBound:
+def audited_epsilon(game: Game, statistics: Sequence[Statistic], *, delta: float, confidence: float, queries: int) -> EpsilonBound:
     """Guess the coins of a game's targets. Statistic and number of guesses are chosen on the shadows."""
     coins = np.stack([model.coins for model in game.shadows])
     statistic, share = max(

@@ -94,9 +94,7 @@ def rewrite(service: Service, caller: Caller, asked: RewriteRequest, run: Run) -
     if delta and not is_offered(caller.tenant, mechanism, state := service.budget_state(caller)):
         rule = f"mechanism {mechanism} costs delta {delta:g}, and the whole budget has delta {state.max_delta or 0.0:g}"
         raise ServiceError(403, "not_in_policy", rule, param="mechanism")
-    rewriter = rewriter_for(
-        epsilon, asked.allow_categories, asked.allow_list, mechanism=mechanism, delta=delta, tenant=caller.name
-    )
+    rewriter = rewriter_for(epsilon, asked.allow_categories, asked.allow_list, mechanism=mechanism, delta=delta, tenant=caller.name)
     trial = trial_for(epsilon, mechanism, delta, caller.name)
 
     def make(budget: Any) -> Payload:

@@ -52,8 +52,7 @@ class CandidateLaw:
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, VectorMechanism) or self.mechanism.integers:
             raise TypeError(
-                "mechanism must be Gaussian, EmpiricalGaussian, Laplacian, L2Laplace or PrivUnit, "
-                f"got {validate.kind(self.mechanism)}"
+                f"mechanism must be Gaussian, EmpiricalGaussian, Laplacian, L2Laplace or PrivUnit, got {validate.kind(self.mechanism)}"
             )
         if self.candidates.ndim != 2 or self.candidates.shape[1] != self.mechanism.dimension:
             raise ValueError(f"candidates must have shape (n, {self.mechanism.dimension}), got {self.candidates.shape}")

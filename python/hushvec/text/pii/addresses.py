@@ -37,8 +37,7 @@ _UNIT_WORDS = (
     "apartment|apt|suite|ste|unit|flat|floor|fl|room|rm|building|bldg|lot|box|appartement|appt|étage|piso|dept|top|tür|et|lgh"
 )
 _UNIT = re.compile(
-    rf"(?:{_UNIT_WORDS})(?![^\W\d_])\.?[ ]{{0,2}}#?(?:[0-9][0-9a-z\-]{{0,7}}|[a-z](?!\w))|#[ ]?[0-9][0-9a-z\-]{{0,7}}",
-    re.IGNORECASE,
+    rf"(?:{_UNIT_WORDS})(?![^\W\d_])\.?[ ]{{0,2}}#?(?:[0-9][0-9a-z\-]{{0,7}}|[a-z](?!\w))|#[ ]?[0-9][0-9a-z\-]{{0,7}}", re.IGNORECASE
 )
 _POST_BOX = re.compile(
     r"(?:p\.?[ ]?o\.?[ ]?box|post(?:al)?[ ]?(?:office[ ])?box|postbox|postfach|postboks|apartado(?: de correos)?|casilla|skrytka"
@@ -54,9 +53,7 @@ _MILITARY = re.compile(
 _CORNER = re.compile(
     rf" of (?:[0-9]{{1,5}}[ ])?({_NAME})(?:[ ][0-9]{{1,5}})?(?: and | & )(?:[0-9]{{1,5}}[ ])?({_NAME})(?:[ ][0-9]{{1,5}}\b)?"
 )
-_LOWER_CORNER = re.compile(
-    r" of ([^\s,;!?\n]{1,24}(?: [^\s,;!?\n]{1,24}){0,5}?) and ([^\s,;!?\n]{1,24}(?: [^\s,;!?\n]{1,24}){0,3})"
-)
+_LOWER_CORNER = re.compile(r" of ([^\s,;!?\n]{1,24}(?: [^\s,;!?\n]{1,24}){0,5}?) and ([^\s,;!?\n]{1,24}(?: [^\s,;!?\n]{1,24}){0,3})")
 _THE = re.compile(r"(?:at )?the $")
 
 # What may follow a street, anchored where the part before it ended; first the signs that a mail program puts before each line.

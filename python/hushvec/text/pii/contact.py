@@ -168,11 +168,7 @@ def ipv6(document: Document) -> Finds:
         first = start
         while first and start - first < 4 and lower[first - 1] in _HEX:
             first -= 1
-        if (
-            end - start < 2
-            or (first and (lower[first - 1].isalnum() or lower[first - 1] in "_:"))
-            or lower[end : end + 1].isalnum()
-        ):
+        if end - start < 2 or (first and (lower[first - 1].isalnum() or lower[first - 1] in "_:")) or lower[end : end + 1].isalnum():
             continue
         try:
             address = inet_pton(AF_INET6, lower[first:end])

@@ -25,9 +25,7 @@ _DIGITS = re.compile(r"\d+")
 _NOT_DIGITS = re.compile(r"\D+")
 _EXTENSION = re.compile(r"[\s,;]{0,2}(?:x|ext\.?|extension|extn\.?|#)\s{0,2}\d{1,6}(?!\w)")
 _TRUNK = re.compile(r"\(0\)")
-_DATE = re.compile(
-    r"(?:(?:19|20)\d\d[-./ ](?:0?[1-9]|1[0-2])[-./ ](?:0?[1-9]|[12]\d|3[01])|\d{1,2}[-./]\d{1,2}[-./](?:19|20)?\d\d)"
-)
+_DATE = re.compile(r"(?:(?:19|20)\d\d[-./ ](?:0?[1-9]|1[0-2])[-./ ](?:0?[1-9]|[12]\d|3[01])|\d{1,2}[-./]\d{1,2}[-./](?:19|20)?\d\d)")
 _IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 
 FEWEST, MOST = 7, 15

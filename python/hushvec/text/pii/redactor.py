@@ -313,9 +313,7 @@ class Redactor:
         listed = [one[:2] for one in found if text[slice(*document.shadow.in_original(one[0], one[1]))] in self._keep]
         allowed = [place for rule in self._allowed for place in rule.find(document)]
         stays, categories = marked(len(document.text), listed), marked(len(document.text), allowed)
-        return [
-            one for one in found if stays.find(0, one[0], one[1]) >= 0 and not (one[2] and categories.find(0, one[0], one[1]) < 0)
-        ]
+        return [one for one in found if stays.find(0, one[0], one[1]) >= 0 and not (one[2] and categories.find(0, one[0], one[1]) < 0)]
 
     def _beyond_rules(self, document: Document, text: str) -> Iterator[tuple[int, int, str, str, float]]:
         """(start, end, category, rule, score) of what the gazetteer and the detectors find."""

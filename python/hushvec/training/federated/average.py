@@ -98,9 +98,7 @@ class PrivateAverage:
             clip_norm=clip_norm, noise_multiplier=multiplier, adaptive=adaptive, expected_batch_size=divisor,
             sampling_probability=probability, adjacency=adjacency, clipping="exact", steps=rounds,
         )
-        self._account = RunAccount(
-            self._settings, Account(budget=budget, journal=journal), generator=self._source, delta=self._delta
-        )
+        self._account = RunAccount(self._settings, Account(budget=budget, journal=journal), generator=self._source, delta=self._delta)
         self._norm, self._kept = self._settings.row_norm(), None if journal is None else Path(f"{journal}.clip")
         self._extra = int(self._norm.adapts)   # coordinates of a row
         if adaptive is not None and self.rounds_released and self._kept is not None and self._kept.exists():
