@@ -1,7 +1,5 @@
 """What one tenant can make grow is bounded for it, and the others keep theirs: answers, what is made and kept, turns, epsilon."""
 
-import contextlib
-import sqlite3
 import threading
 import time
 
@@ -75,23 +73,6 @@ def test_requests_that_are_refused_leave_no_claim(tmp_path):
         assert [client.post("/v1/privatize", **nan).status_code for _ in range(2)] == [400, 400]
         assert client.app.state.service.releases.answers.held_for("alpha") == (0, 0)
         assert asking(client, "alpha", "k").status_code == 200
-
-
-def test_a_table_of_an_earlier_version_is_taken_up(tmp_path):
-    path = tmp_path / "b.sqlite.answers"
-    with contextlib.closing(sqlite3.connect(path)) as old, old:
-        old.execute(
-            "CREATE TABLE hushvec_answers (name VARCHAR(64) NOT NULL PRIMARY KEY, claimed FLOAT NOT NULL, "
-            "period VARCHAR(16) NOT NULL, fingerprint VARCHAR(64) NOT NULL, headers JSON, body BLOB)"
-        )
-        old.execute("INSERT INTO hushvec_answers VALUES ('old', ?, '', 'f', '{}', 'body')", (time.time(),))
-    for _ in range(2):
-        store = AnswerStore(str(tmp_path / "b.sqlite"))
-        assert store.find("old").fingerprint == "f"
-        store.claim("new", "", "f", "a")
-        store.keep("new", b"12345", {})
-        assert store.held_for("a") == (1, 5)
-        store.close()
 
 
 def test_answers_that_cannot_be_kept_displace_none_of_another_tenant(tmp_path, monkeypatch):
