@@ -195,14 +195,8 @@ class PrivacyBudget:
 
     @staticmethod
     def charge_many(
-        budgets: Iterable[str | PrivacyBudget],
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        *,
-        rho: float | None = None,
-        charge_id: str | None = None,
-        purpose: str | None = None,
-        store: str | PathLike[str] | Store | None = None,
+        budgets: Iterable[str | PrivacyBudget], epsilon: float | None = None, delta: float = 0.0, *, rho: float | None = None,
+        charge_id: str | None = None, purpose: str | None = None, store: str | PathLike[str] | Store | None = None,
         charged_by: str | None = None,
     ) -> list[Charge]:
         """Charge several budgets at once, all or none, for a release about several people who have a budget each.

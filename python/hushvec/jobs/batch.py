@@ -157,17 +157,9 @@ def _require_fit(name: str, rows: NDArray[Any], job: NoiseJob) -> None:
 
 
 def noise_file(
-    source: str | PathLike[str],
-    target: str | PathLike[str],
-    job: NoiseJob,
-    *,
-    column: str = "embedding",
-    id_column: str | None = None,
-    keep: Sequence[str] = (),
-    partition: int | None = None,
-    budget: PrivacyBudget | None = None,
-    progress: Report | None = None,
-    overwrite: bool = False,
+    source: str | PathLike[str], target: str | PathLike[str], job: NoiseJob, *, column: str = "embedding",
+    id_column: str | None = None, keep: Sequence[str] = (), partition: int | None = None, budget: PrivacyBudget | None = None,
+    progress: Report | None = None, overwrite: bool = False,
 ) -> RowReceipt:
     """Release the vectors of a Parquet or Arrow IPC file into another; the receipt is returned, and goes to TARGET.receipt.json.
 

@@ -83,15 +83,8 @@ class NoiseJob:
 
     @classmethod
     def start(
-        cls,
-        *,
-        dimension: int,
-        dtype: str = "float32",
-        cipher: str | None = None,
-        rows_by: str | None = None,
-        budget: PrivacyBudget | None = None,
-        path: str | PathLike[str] | None = None,
-        people: Iterable[Any] | None = None,
+        cls, *, dimension: int, dtype: str = "float32", cipher: str | None = None, rows_by: str | None = None,
+        budget: PrivacyBudget | None = None, path: str | PathLike[str] | None = None, people: Iterable[Any] | None = None,
         **release: Any,
     ) -> NoiseJob:
         """Make a job with a key from the operating system; with a path, return the job in that file if it exists.

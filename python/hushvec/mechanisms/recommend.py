@@ -352,19 +352,9 @@ class Recommendation:
     }
 )
 def recommend(
-    dimension: int,
-    epsilon: float,
-    delta: float = 1e-5,
-    *,
-    task: str = "retrieval",
-    clip_norm: float = 1.0,
-    unit_rows: bool = True,
-    rows_per_person: int = 1,
-    n: int | None = None,
-    labels: int | Sequence[Hashable] | None = None,
-    k: int | None = None,
-    sensitivity: float | None = None,
-    public: PublicData | None = None,
+    dimension: int, epsilon: float, delta: float = 1e-5, *, task: str = "retrieval", clip_norm: float = 1.0,
+    unit_rows: bool = True, rows_per_person: int = 1, n: int | None = None, labels: int | Sequence[Hashable] | None = None,
+    k: int | None = None, sensitivity: float | None = None, public: PublicData | None = None,
 ) -> Recommendation:
     """Say which mechanism gives the most at a price, and why, before anything is spent.
 

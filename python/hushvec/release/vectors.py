@@ -145,18 +145,8 @@ _digest_of_codes = lru_cache(maxsize=64)(lambda count: labels_digest(range(count
 
 
 def plan_release(
-    *,
-    rows: int,
-    dimension: int,
-    dtype: str,
-    epsilon: float | None,
-    delta: float,
-    clip_norm: float,
-    mechanism: str | Mechanism,
-    sigma: float | None = None,
-    normalize: bool = False,
-    renormalize: bool = False,
-    per: str = "record",
+    *, rows: int, dimension: int, dtype: str, epsilon: float | None, delta: float, clip_norm: float, mechanism: str | Mechanism,
+    sigma: float | None = None, normalize: bool = False, renormalize: bool = False, per: str = "record",
     generator: _core.Generator | None = None,
 ) -> ReleasePlan:
     """Check every argument of `privatize` but the rows themselves. `rows` counts all of them; only per="release" uses it."""

@@ -316,19 +316,9 @@ class TunedEpsilon:
 
 
 def tune_epsilon(
-    make_index: Callable[[float, _core.Generator], Any],
-    documents: Any = None,
-    queries: Any = None,
-    *,
-    public_documents: Any = None,
-    target_tpr: float,
-    fpr: float = 0.001,
-    low: float = 0.1,
-    high: float = 64.0,
-    steps: int = 8,
-    utility: Callable[[float], float] | None = None,
-    confidence: float = 0.95,
-    **attacked: Any,
+    make_index: Callable[[float, _core.Generator], Any], documents: Any = None, queries: Any = None, *,
+    public_documents: Any = None, target_tpr: float, fpr: float = 0.001, low: float = 0.1, high: float = 64.0, steps: int = 8,
+    utility: Callable[[float], float] | None = None, confidence: float = 0.95, **attacked: Any,
 ) -> TunedEpsilon:
     """Bisect for the largest epsilon at which an attack's rate of true positives stays below a limit.
 

@@ -427,16 +427,9 @@ class PrivateIndex:
 
     @classmethod
     def load(
-        cls,
-        folder: str | os.PathLike[str],
-        *,
-        document_budget: Budget | None = None,
-        query_budget: Budget | None = None,
-        score_budget: Budget | None = None,
-        without_budgets: bool = False,
-        path: str | os.PathLike[str] | None = None,
-        store: Store | None = None,
-        generator: _core.Generator | None = None,
+        cls, folder: str | os.PathLike[str], *, document_budget: Budget | None = None, query_budget: Budget | None = None,
+        score_budget: Budget | None = None, without_budgets: bool = False, path: str | os.PathLike[str] | None = None,
+        store: Store | None = None, generator: _core.Generator | None = None,
     ) -> PrivateIndex:
         """The index that `save` wrote.
 

@@ -162,18 +162,9 @@ class Vec2TextInverter:
 
     @classmethod
     def from_pretrained(
-        cls,
-        path_or_id: str | os.PathLike[str],
-        corrector: str | os.PathLike[str] | None = None,
-        *,
-        num_steps: int | None = None,
-        beams: int = 1,
-        sequence_beams: int = 0,
-        embedder: Any = None,
-        t5: str | os.PathLike[str] | None = None,
-        device: Any = None,
-        batch_size: int = BATCH,
-        max_length: int = MAX_LENGTH,
+        cls, path_or_id: str | os.PathLike[str], corrector: str | os.PathLike[str] | None = None, *, num_steps: int | None = None,
+        beams: int = 1, sequence_beams: int = 0, embedder: Any = None, t5: str | os.PathLike[str] | None = None,
+        device: Any = None, batch_size: int = BATCH, max_length: int = MAX_LENGTH,
     ) -> Vec2TextInverter:
         """Load checkpoints from folders or the Hugging Face hub.
 
