@@ -122,8 +122,19 @@ class PrivacyLoss(ABC):
         self._store(**{name: validate.positive(name.removesuffix(_BOUND), getattr(self, name)) for name in names})
 
 
+class OfPureEpsilon(PrivacyLoss):
+    """rho and the Renyi curve of the worst mechanism with the same epsilon at delta = 0 and the same total variation."""
+
+    @property
+    def rho(self) -> float:
+        return closed_forms.pure_rho(self.pure_epsilon, self.total_variation)
+
+    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        return closed_forms.pure_rdp(self.pure_epsilon, self.total_variation, orders)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
-class OneEpsilonLoss(PrivacyLoss):
+class OneEpsilonLoss(OfPureEpsilon):
     """Losses with a pure epsilon: those of the worst epsilon-DP mechanism, unless a class knows better."""
 
     epsilon_bound: float
@@ -143,13 +154,6 @@ class OneEpsilonLoss(PrivacyLoss):
     @property
     def total_variation(self) -> float:
         return closed_forms.variation_of(self.epsilon_bound)
-
-    @property
-    def rho(self) -> float:
-        return closed_forms.pure_rho(self.epsilon_bound, self.total_variation)
-
-    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        return closed_forms.pure_rdp(self.epsilon_bound, self.total_variation, orders)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
@@ -430,7 +434,7 @@ def require_finite_epsilon(noise_multiplier: float) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LaplaceDP(NoiseLoss):
+class LaplaceDP(NoiseLoss, OfPureEpsilon):
     """Laplace noise on **one** number of bounded sensitivity.
 
     Args:
@@ -466,13 +470,8 @@ class LaplaceDP(NoiseLoss):
         nearest = 1 / self.noise_multiplier
         return nearest if math.frexp(self.noise_multiplier)[0] == 0.5 else rounding.next_up(nearest)
 
-    @property
-    def rho(self) -> float:
-        return closed_forms.pure_rho(self.pure_epsilon, self.total_variation)
-
     def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        pure = closed_forms.pure_rdp(self.pure_epsilon, self.total_variation, orders)
-        return np.minimum(closed_forms.laplace_rdp(self.pure_epsilon, orders), pure)
+        return np.minimum(closed_forms.laplace_rdp(self.pure_epsilon, orders), super().rdp_curve(orders))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -535,7 +534,7 @@ class PoissonSampledGaussianDP(SampledNoiseLoss):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PoissonSampledLaplaceDP(SampledNoiseLoss):
+class PoissonSampledLaplaceDP(SampledNoiseLoss, OfPureEpsilon):
     """Laplace noise on one number that a random subset gives, which includes each person with the same probability, independently.
 
     Args:
@@ -576,13 +575,6 @@ class PoissonSampledLaplaceDP(SampledNoiseLoss):
     @property
     def pure_epsilon(self) -> float:
         return poisson.amplified_epsilon(self.unamplified.pure_epsilon, self.sampling_probability)
-
-    @property
-    def rho(self) -> float:
-        return closed_forms.pure_rho(self.pure_epsilon, self.total_variation)
-
-    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        return closed_forms.pure_rdp(self.pure_epsilon, self.total_variation, orders)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)

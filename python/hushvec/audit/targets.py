@@ -14,17 +14,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec.mechanisms import (  # isort: skip
+    CodebookResponse, VectorMechanism, answers_with_codes, known_mechanisms, releases_directions, takes_integers,
+)
 from hushvec._native import _core
 from hushvec._native.products import product
 from hushvec._util import validate
-from hushvec.mechanisms import (
-    CodebookResponse,
-    VectorMechanism,
-    answers_with_codes,
-    known_mechanisms,
-    releases_directions,
-    takes_integers,
-)
 
 Rows = NDArray[Any]
 Scores = NDArray[np.float64]

@@ -7,15 +7,16 @@ import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hushvec.mechanisms import (  # isort: skip
+    CodebookFit, GumbelTopK, PublicCodebook, PublicProjection, RandomizedResponse, VectorMechanism, priced_mechanisms,
+    top_1_sentence,
+)
 from hushvec._util import validate
 from hushvec._util.display import Sheet, shown
 from hushvec._util.keywords import moved
 from hushvec.errors import UtilityWarning
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms import CodebookFit, GumbelTopK, PublicCodebook, PublicProjection, RandomizedResponse, VectorMechanism
 
 TOP_1 = "ideal top-1"
 
@@ -62,12 +63,10 @@ class PublicData:
     sample: Any = None
 
     def __post_init__(self) -> None:
-        from hushvec import mechanisms
-
-        for name, kind in ("codebook", "PublicCodebook"), ("projection", "PublicProjection"):
+        for name, kind in ("codebook", PublicCodebook), ("projection", PublicProjection):
             value = getattr(self, name)
-            if value is not None and not isinstance(value, getattr(mechanisms, kind)):
-                raise TypeError(f"{name} must be a hushvec.mechanisms.{kind} or None, got {validate.kind(value)}")
+            if value is not None and not isinstance(value, kind):
+                raise TypeError(f"{name} must be a hushvec.mechanisms.{kind.__name__} or None, got {validate.kind(value)}")
         if self.codebook is not None and self.projection is not None:
             raise ValueError("projection must be None with a codebook: fit the codebook on rows behind it")
         if self.sample is not None and self.codebook is None and self.projection is None:
@@ -163,8 +162,6 @@ _CODEBOOK = Entry(
 
 def _of_rows() -> tuple[Entry, ...]:
     """The mechanisms of rows of floats that are made for a price."""
-    from hushvec.mechanisms import priced_mechanisms
-
     return tuple(
         Entry(name=name, made=partial(_made, kind), figures=_row_figures, obstacle=partial(_obstacle, kind))
         for name, kind in priced_mechanisms().items()
@@ -187,8 +184,6 @@ def _obstacle(kind: type[VectorMechanism], request: Request) -> str:
 
 
 def _response(request: Request) -> RandomizedResponse:
-    from hushvec.mechanisms import RandomizedResponse
-
     labels: Any = {"k" if isinstance(request.labels, int) else "labels": request.labels}
     return RandomizedResponse(epsilon=request.epsilon, **labels)
 
@@ -206,8 +201,6 @@ def _label_remark(request: Request) -> str:
 
 
 def _top_k(request: Request) -> GumbelTopK:
-    from hushvec.mechanisms import GumbelTopK
-
     moves = 2 * request.clip_norm if request.sensitivity is None else request.sensitivity
     assert request.k is not None
     return GumbelTopK(k=request.k, epsilon=request.epsilon, sensitivity=moves)
@@ -282,8 +275,6 @@ def why(options: tuple[Option, ...], request: Request) -> str:
     if "codebook" in TASKS[request.task].takes and request.codebook is None and not request.has_corpus:
         sentences.append(_ARE_THERE_PUBLIC_ROWS)
     if request.has_corpus:
-        from hushvec.mechanisms.top_1 import top_1_sentence
-
         assert request.n is not None
         bound = top_1_sentence(request.epsilon / request.rows_per_person, request.n + 1)
         sentences.append(f"{bound[0].upper()}{bound[1:]}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,8 @@ from hushvec.mechanisms import PublicCodebook
 from hushvec.mechanisms.codebook import Tried
 from hushvec.release import privatize
 from hushvec.retrieval.index.prepared import as_rows, require_rows
+from hushvec.retrieval.index.private_index import PrivateIndex
 from hushvec.retrieval.queries.choice import best_of
-
-if TYPE_CHECKING:
-    from hushvec.retrieval.index.private_index import PrivateIndex
 
 Rows = NDArray[np.float32]
 
@@ -199,8 +197,6 @@ class PrivateQuery:
             holder: a PrivateIndex of the documents, without projection and without noise on queries or scores; or a function
                 (row float32 [d], count) -> (ids [w], vectors [w, d]) over any store, 1 <= w <= count.
         """
-        from hushvec.retrieval.index.private_index import PrivateIndex
-
         validate.instance("question", question, Question, "a Question")
         _require_holder(holder, len(question.row))
         if isinstance(holder, PrivateIndex):
@@ -255,8 +251,6 @@ class PrivateQuery:
 
 
 def _require_holder(holder: Any, dimension: int) -> None:
-    from hushvec.retrieval.index.private_index import PrivateIndex
-
     if not isinstance(holder, PrivateIndex):
         if not callable(holder):
             raise TypeError(f"holder must be a PrivateIndex or a function (row, count) -> (ids, vectors), got {validate.kind(holder)}")

@@ -11,6 +11,8 @@ from hushvec._util import validate
 from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.embedders.sources import SourceModel, as_embedding_model, default_embedding_model, open_embedding_model
 from hushvec.mechanisms import PrivUnit
+from hushvec.text import inverters
+from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter
 from hushvec.text.rewriting.plans import CHOICE, rewriting_mechanisms
 
@@ -44,11 +46,9 @@ def best_mechanism(inverter: Any) -> str:
     _require_file_of_texts(inverter)
     if _is_public(inverter) or isinstance(inverter, ChoosingInverter):
         return CHOICE
-    from hushvec.text.inverters.trained import TrainedInverter
-
-    trained = inverter.mechanism if isinstance(inverter, TrainedInverter) else None
-    if _is_name(inverter) and TrainedInverter.is_run(inverter):
-        trained = TrainedInverter.mechanism_of_run(inverter)
+    trained = inverter.mechanism if isinstance(inverter, inverters.TrainedInverter) else None
+    if _is_name(inverter) and inverters.TrainedInverter.is_run(inverter):
+        trained = inverters.TrainedInverter.mechanism_of_run(inverter)
     return trained if trained in rewriting_mechanisms() else PrivUnit.name
 
 
@@ -67,29 +67,20 @@ def _is_name(value: Any) -> bool:
 
 
 def _public(model: SourceModel, source: Any) -> Inverter:
-    from hushvec.text.corpus import PublicCorpus
-    from hushvec.text.inverters.public import PublicInverter
-
     if source is not None:
         is_saved = Path(source).suffix == _SAVED_CORPUS
-        return PublicInverter(PublicCorpus.load(source, model) if is_saved else PublicCorpus.from_file(source, model))
+        return inverters.PublicInverter(PublicCorpus.load(source, model) if is_saved else PublicCorpus.from_file(source, model))
     if isinstance(model.model, MiniLMEmbedder):
         return _shipped(model.model)
-    return PublicInverter(PublicCorpus.shipped(model))
+    return inverters.PublicInverter(PublicCorpus.shipped(model))
 
 
 @cache
 def _shipped(embedder: MiniLMEmbedder) -> Inverter:
-    from hushvec.text.corpus import PublicCorpus
-    from hushvec.text.inverters.public import PublicInverter
-
-    return PublicInverter(PublicCorpus.shipped(embedder))
+    return inverters.PublicInverter(PublicCorpus.shipped(embedder))
 
 
 def _checkpoint(name: str, embedder: SourceModel | None, *, num_steps: int, device: str | None) -> Inverter:
-    from hushvec.text.inverters.trained import TrainedInverter
-    from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
-
-    if TrainedInverter.is_run(name):
-        return TrainedInverter.from_folder(name, device=device)
-    return Vec2TextInverter.from_pretrained(name, num_steps=num_steps, device=device, embedder=embedder)
+    if inverters.TrainedInverter.is_run(name):
+        return inverters.TrainedInverter.from_folder(name, device=device)
+    return inverters.Vec2TextInverter.from_pretrained(name, num_steps=num_steps, device=device, embedder=embedder)
