@@ -174,29 +174,23 @@ class Classifier(
         return aggregates.private_classifier(rows, steps=self.steps, **terms)
 
 
-class Centroids(
-    _OfLabeledRows, name="aggregate centroids", help="a classifier by the nearest class centroid, faster",
-    examples=(
-        (
-            "labels of the rows of a .npy file are the lines of a file",
-            "hushvec aggregate centroids vectors.npy -o topics.npz --label-key @row_labels.txt --labels milk,tea --epsilon 1",
-        ),
-        ("the labels of other rows", "hushvec aggregate predict topics.npz queries.npy"),
+class Centroids(_OfLabeledRows, name="aggregate centroids", help="a classifier by the nearest class centroid, faster", examples=(
+    (
+        "labels of the rows of a .npy file are the lines of a file",
+        "hushvec aggregate centroids vectors.npy -o topics.npz --label-key @row_labels.txt --labels milk,tea --epsilon 1",
     ),
-):
+    ("the labels of other rows", "hushvec aggregate predict topics.npz queries.npy"),
+)):
     """A classifier by the nearest class centroid, for `hushvec aggregate predict`, from one pass over labeled rows."""
 
     def made(self, rows: NDArray[Any], **terms: Any) -> aggregates.CentroidClassifier:
         return aggregates.class_centroids(rows, **terms)
 
 
-class Pca(
-    OfRows, name="aggregate pca", help="principal components, as a map for other commands",
-    examples=(
-        ("a map onto 32 components", "hushvec aggregate pca vectors.npy -o map.npz --components 32 --epsilon 1"),
-        ("and an index behind it", "hushvec retrieve build vectors.npy -o vectors.index --epsilon 8 --projection map.npz"),
-    ),
-):
+class Pca(OfRows, name="aggregate pca", help="principal components, as a map for other commands", examples=(
+    ("a map onto 32 components", "hushvec aggregate pca vectors.npy -o map.npz --components 32 --epsilon 1"),
+    ("and an index behind it", "hushvec retrieve build vectors.npy -o vectors.index --epsilon 8 --projection map.npz"),
+)):
     """The principal components of the rows of IN, as a map that is accepted wherever a public projection is. What the same
     people spend behind it adds up with its epsilon."""
 

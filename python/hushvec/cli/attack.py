@@ -26,14 +26,11 @@ from hushvec.retrieval.attacks.protection import PAIRS, protection
 WEAK = 1
 
 
-class Attack(
-    VectorOptions, name="attack",
-    examples=(
-        ("a report from two files", "hushvec attack clean.npy protected.npy -o report.html"),
-        ("two protections of the same rows, with labels", "hushvec attack clean.npy rotated.npy noisy.npy --labels topics.txt"),
-        ("a program that reads one .npy file and writes another", "hushvec attack clean.npy --command './protect {in} {out}'"),
-    ),
-):
+class Attack(VectorOptions, name="attack", examples=(
+    ("a report from two files", "hushvec attack clean.npy protected.npy -o report.html"),
+    ("two protections of the same rows, with labels", "hushvec attack clean.npy rotated.npy noisy.npy --labels topics.txt"),
+    ("a program that reads one .npy file and writes another", "hushvec attack clean.npy --command './protect {in} {out}'"),
+)):
     """Attack protected vectors of public or invented texts in five ways: the nearest clean row, maps learned from known
     pairs, two distributions laid on each other without pairs, membership in a store, and labels read from rows. What
     rows are still good for stands beside it. Row i of PROTECTED is row i of CLEAN. A receipt PROTECTED.receipt.json

@@ -29,14 +29,11 @@ class AuditWhat(Command, name="audit", metavar="WHAT", examples=(_EXAMPLE,)):
     """Try to refute a claim with samples from the code."""
 
 
-class AuditMechanism(
-    Command, name="audit mechanism", help="a lower bound on a mechanism's true epsilon",
-    examples=(
-        _EXAMPLE,
-        ("your own sigma: epsilon follows from it", "hushvec audit mechanism --mechanism empirical --sigma 1.5"),
-        ("quickly, with one method", "hushvec audit mechanism --mechanism privunit --epsilon 3 --method pair --samples 20000"),
-    ),
-):
+class AuditMechanism(Command, name="audit mechanism", help="a lower bound on a mechanism's true epsilon", examples=(
+    _EXAMPLE,
+    ("your own sigma: epsilon follows from it", "hushvec audit mechanism --mechanism empirical --sigma 1.5"),
+    ("quickly, with one method", "hushvec audit mechanism --mechanism privunit --epsilon 3 --method pair --samples 20000"),
+)):
     """Draw samples from the real code and bound its epsilon from below. Exit code 0: the claim was not
     refuted, which proves nothing; 1: it was. A correct mechanism is flagged with probability at most
     1 - confidence. A claim that is not refuted is SUSPICIOUS, with exit code 0, where an estimate of

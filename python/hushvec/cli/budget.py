@@ -131,16 +131,10 @@ class Charges(_OfLedger, name="budget charges", help="who spent what in this per
         return answered(self, {"period": rows[-1]["period"], "charged_by": totals, "charges": shown}, *lines)
 
 
-class Verify(
-    _OfStore, name="budget verify", help="recompute a ledger from its first row on",
-    examples=(
-        ("a ledger of this machine", "hushvec budget verify --key clinic"),
-        (
-            "an export, and that nothing of an earlier one was removed",
-            "hushvec budget verify --export ledger.json --against earlier.json",
-        ),
-    ),
-):
+class Verify(_OfStore, name="budget verify", help="recompute a ledger from its first row on", examples=(
+    ("a ledger of this machine", "hushvec budget verify --key clinic"),
+    ("an export, and that nothing of an earlier one was removed", "hushvec budget verify --export ledger.json --against earlier.json"),
+)):
     """Recompute hashes, totals and limits from the first row on.
 
     exit code 0  every row follows from the rows before it

@@ -24,13 +24,10 @@ TO_CHECK = "CHECK"
 _LEFT_OUT = ("", "guarantee", "charged")
 
 
-class Card(
-    Command, name="card",
-    examples=(
-        ("of one release", "hushvec card private.npy.receipt.json -o deployment.yaml"),
-        ("of all releases about the same people", "hushvec card *.receipt.json -o deployment.yaml"),
-    ),
-):
+class Card(Command, name="card", examples=(
+    ("of one release", "hushvec card private.npy.receipt.json -o deployment.yaml"),
+    ("of all releases about the same people", "hushvec card *.receipt.json -o deployment.yaml"),
+)):
     """Write the entry of a deployment for OpenDP's registry of DP deployments, a YAML file of its schema, from receipts about the
     same people, which are composed. What no receipt can say is marked FILL IN, what it only suggests CHECK. Every receipt must
     hold."""

@@ -26,15 +26,12 @@ _VECTORS = (Gaussian.name, Laplacian.name, PrivUnit.name)
 _IN_TABLE = (PrivUnit.name, attack.CHOICE)
 
 
-class Demo(
-    ReleaseOptions, name="demo",
-    examples=(
-        ("the 80 notes that come with the package", "hushvec demo"),
-        ("your own texts, one per line; they are not printed", "hushvec demo notes.txt"),
-        ("one mechanism, on six texts", "hushvec demo --mechanism privunit --epsilon 16 --show 6"),
-        ("one sentence", "echo 'The biopsy came back benign.' | hushvec demo -"),
-    ),
-):
+class Demo(ReleaseOptions, name="demo", examples=(
+    ("the 80 notes that come with the package", "hushvec demo"),
+    ("your own texts, one per line; they are not printed", "hushvec demo notes.txt"),
+    ("one mechanism, on six texts", "hushvec demo --mechanism privunit --epsilon 16 --show 6"),
+    ("one sentence", "echo 'The biopsy came back benign.' | hushvec demo -"),
+)):
     """Show in six steps what vectors of texts give away, what each mechanism leaves of one text, what a smaller epsilon
     changes, what survives in aggregate, and the receipt. All figures are measured or computed here; the noise is new
     each time. The vectors of the shipped notes are shipped too. Texts of PATH, one per line, are embedded with

@@ -27,17 +27,14 @@ from hushvec.receipts import INT8
 ALL = "all"
 
 
-class Privatize(
-    VectorOptions, ForceOption, ReleaseOptions, BudgetOptions, name="privatize",
-    examples=(
-        ("a file of vectors, as noisy directions", "hushvec privatize vectors.npy -o private.npy --epsilon 8 --mechanism privunit"),
-        (
-            "texts of a JSON lines file, embedded first; the key \"id\" is copied as it is",
-            "hushvec privatize notes.jsonl -o private.jsonl --text-key text --keep id --epsilon 8",
-        ),
-        ("charge a budget first (hushvec budget create)", "hushvec privatize vectors.npy -o private.npy --epsilon 2 --budget clinic"),
+class Privatize(VectorOptions, ForceOption, ReleaseOptions, BudgetOptions, name="privatize", examples=(
+    ("a file of vectors, as noisy directions", "hushvec privatize vectors.npy -o private.npy --epsilon 8 --mechanism privunit"),
+    (
+        "texts of a JSON lines file, embedded first; the key \"id\" is copied as it is",
+        "hushvec privatize notes.jsonl -o private.jsonl --text-key text --keep id --epsilon 8",
     ),
-):
+    ("charge a budget first (hushvec budget create)", "hushvec privatize vectors.npy -o private.npy --epsilon 2 --budget clinic"),
+)):
     """Release the vectors of a file with differential privacy; the receipt goes to OUT.receipt.json.
 
     .npy      floats of 16, 32 or 64 bits, or integers (released as float32), one or two dimensions, any size
@@ -139,16 +136,13 @@ def _release(source: Source, plan: ReleasePlan, path: Path, file: BinaryIO) -> i
     return done
 
 
-class Codebook(
-    VectorOptions, name="codebook",
-    examples=(
-        (
-            "a codebook of public rows, and whether it fits a public sample",
-            "hushvec codebook public.npy -o book.npz --epsilon 8 --check sample.npy",
-        ),
-        ("release private rows as its codes", "hushvec privatize private.npy -o out.npy --epsilon 8 --codebook book.npz"),
+class Codebook(VectorOptions, name="codebook", examples=(
+    (
+        "a codebook of public rows, and whether it fits a public sample",
+        "hushvec codebook public.npy -o book.npz --epsilon 8 --check sample.npy",
     ),
-):
+    ("release private rows as its codes", "hushvec privatize private.npy -o out.npy --epsilon 8 --codebook book.npz"),
+)):
     """Make a codebook of the PUBLIC rows or texts in IN, for `hushvec privatize` and `hushvec retrieve build` with
     `--codebook FILE`: each private row is released as the nearest public code, by randomized response. Pure epsilon,
     and no noisy vector.

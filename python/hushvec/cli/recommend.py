@@ -20,14 +20,11 @@ from hushvec.mechanisms.recommend import TASKS, PublicData, Recommendation, reco
 WIDTH = 80
 
 
-class Recommend(
-    Command, name="recommend",
-    examples=(
-        ("vectors of 384 elements, to be searched among 10,000", "hushvec recommend --epsilon 8 --dimension 384 --n 10000"),
-        ("pure epsilon only", "hushvec recommend --epsilon 4 --delta 0 --dimension 768 --task release"),
-        ("a survey with 5 answers and 1,000 people", "hushvec recommend --epsilon 1 --task labels --labels 5 --n 1000"),
-    ),
-):
+class Recommend(Command, name="recommend", examples=(
+    ("vectors of 384 elements, to be searched among 10,000", "hushvec recommend --epsilon 8 --dimension 384 --n 10000"),
+    ("pure epsilon only", "hushvec recommend --epsilon 4 --delta 0 --dimension 768 --task release"),
+    ("a survey with 5 answers and 1,000 people", "hushvec recommend --epsilon 1 --task labels --labels 5 --n 1000"),
+)):
     """Compare the mechanisms that fit a task at a given epsilon. Nothing is drawn or charged.
 
     retrieval  the direction of a noisy vector matters (default)

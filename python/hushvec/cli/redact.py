@@ -37,19 +37,16 @@ SUFFIXES = {
 }  # fmt: skip
 
 
-class Redact(
-    Command, name="redact",
-    examples=(
-        ("one text", "hushvec redact --text 'Call Ann on +44 20 7946 0958 or write to ann@example.org'"),
-        ("every line of a file, keeping dates", "hushvec redact notes.txt --lines -o redacted.txt --allow-categories date"),
-        ("every file of a folder, each in the format of its suffix", "hushvec redact letters -o clean"),
-        ("one column of a table", "hushvec redact tickets.csv --format csv --columns body -o clean.csv"),
-        ("pseudonyms", "hushvec redact notes.txt --pseudonyms names.vault --key-file names.key -o shared.txt"),
-        ("and back", "hushvec redact answer.txt --restore names.vault --key-file names.key --document notes.txt"),
-        ("with a model that finds names", "hushvec redact letter.txt --detector spacy=en_core_web_sm -o clean.txt"),
-        ("what is looked for", "hushvec redact --list-rules"),
-    ),
-):
+class Redact(Command, name="redact", examples=(
+    ("one text", "hushvec redact --text 'Call Ann on +44 20 7946 0958 or write to ann@example.org'"),
+    ("every line of a file, keeping dates", "hushvec redact notes.txt --lines -o redacted.txt --allow-categories date"),
+    ("every file of a folder, each in the format of its suffix", "hushvec redact letters -o clean"),
+    ("one column of a table", "hushvec redact tickets.csv --format csv --columns body -o clean.csv"),
+    ("pseudonyms", "hushvec redact notes.txt --pseudonyms names.vault --key-file names.key -o shared.txt"),
+    ("and back", "hushvec redact answer.txt --restore names.vault --key-file names.key --document notes.txt"),
+    ("with a model that finds names", "hushvec redact letter.txt --detector spacy=en_core_web_sm -o clean.txt"),
+    ("what is looked for", "hushvec redact --list-rules"),
+)):
     """Replace personal data by placeholders such as [EMAIL]. Heuristic rules: what they miss stays, and this is
     not differential privacy. --list-rules shows what is looked for.
 

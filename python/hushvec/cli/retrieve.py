@@ -54,16 +54,10 @@ class _OfVectors(VectorOptions):
         return MiniLMEmbedder().embed(lines)
 
 
-class Build(
-    _OfVectors, KeyOptions, BudgetOptions, name="retrieve build", help="vectors or texts into a new index",
-    examples=(
-        _BUILD_TEXTS,
-        (
-            "vectors without noise; each search hides its query",
-            "hushvec retrieve build vectors.npy -o vectors.index --query-epsilon 8",
-        ),
-    ),
-):
+class Build(_OfVectors, KeyOptions, BudgetOptions, name="retrieve build", help="vectors or texts into a new index", examples=(
+    _BUILD_TEXTS,
+    ("vectors without noise; each search hides its query", "hushvec retrieve build vectors.npy -o vectors.index --query-epsilon 8"),
+)):
     """Put vectors into an index, with noise first where --epsilon (or --sigma) asks for it.
 
     .txt  one text per line, embedded with MiniLM
@@ -128,13 +122,10 @@ class Build(
         return _print_index(self, index, _SHOWN_QUERIES)
 
 
-class Search(
-    _OfVectors, KeyOptions, BudgetOptions, name="retrieve search", help="the nearest documents of queries",
-    examples=(
-        _SEARCH_TEXTS,
-        ("print the texts too; they are not protected", "hushvec retrieve search notes.index queries.npy -k 5 --show-text notes.txt"),
-    ),
-):
+class Search(_OfVectors, KeyOptions, BudgetOptions, name="retrieve search", help="the nearest documents of queries", examples=(
+    _SEARCH_TEXTS,
+    ("print the texts too; they are not protected", "hushvec retrieve search notes.index queries.npy -k 5 --show-text notes.txt"),
+)):
     """Answer queries from an index: a file as for `hushvec retrieve build`, or texts."""
 
     folder: Path = argument("folder of an index", "INDEX")

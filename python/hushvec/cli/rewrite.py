@@ -30,17 +30,14 @@ from hushvec.text.rewriting.rewriter import Rewriter
 FILE_NAME = "file"  # the key under which --keep copies the name of a folder's file
 
 
-class Rewrite(
-    ForceOption, BudgetOptions, name="rewrite",
-    examples=(
-        ("one text, as one of the bundled public sentences", "hushvec rewrite --text 'The biopsy came back benign.' --epsilon 8"),
-        (
-            "every line of a file, as one of your own public texts",
-            "hushvec rewrite notes.txt --lines -o rewritten.jsonl --inverter public.txt",
-        ),
-        ("every file of a folder, with its name", "hushvec rewrite letters --keep file -o rewritten.jsonl"),
+class Rewrite(ForceOption, BudgetOptions, name="rewrite", examples=(
+    ("one text, as one of the bundled public sentences", "hushvec rewrite --text 'The biopsy came back benign.' --epsilon 8"),
+    (
+        "every line of a file, as one of your own public texts",
+        "hushvec rewrite notes.txt --lines -o rewritten.jsonl --inverter public.txt",
     ),
-):
+    ("every file of a folder, with its name", "hushvec rewrite letters --keep file -o rewritten.jsonl"),
+)):
     """Rewrite a text with differential privacy: it is redacted and embedded, and replaced by the nearest public text, or
     a random other one (randomized response). Public texts are those of --inverter, or the bundled sentences. The
     [DP] line belongs to the output wherever it goes.

@@ -36,14 +36,11 @@ class _OfPolicy(Command):
         return local_policy(self.store) if self.policy is None else read_policy(self.policy)
 
 
-class Serve(
-    _OfPolicy, name="serve",
-    examples=(
-        ("try it", "hushvec serve"),
-        ("a new API key, and its hash for the policy", "hushvec serve --new-key"),
-        ("is the policy right?", "hushvec serve --policy policy.yaml --check"),
-    ),
-):
+class Serve(_OfPolicy, name="serve", examples=(
+    ("try it", "hushvec serve"),
+    ("a new API key, and its hash for the policy", "hushvec serve --new-key"),
+    ("is the policy right?", "hushvec serve --policy policy.yaml --check"),
+)):
     """Serve private embeddings in the shape of OpenAI's endpoint, and releases of vectors and texts. Each request is charged
     to its tenant's budget before anything is released, and answered with a receipt.
 
@@ -87,14 +84,11 @@ class Serve(
         return 0
 
 
-class Page(
-    _OfPolicy, name="ui",
-    examples=(
-        ("open the page", "hushvec ui"),
-        ("with your own tenants and budgets", "hushvec ui --policy policy.yaml"),
-        ("print the address only", "hushvec ui --no-browser"),
-    ),
-):
+class Page(_OfPolicy, name="ui", examples=(
+    ("open the page", "hushvec ui"),
+    ("with your own tenants and budgets", "hushvec ui --policy policy.yaml"),
+    ("print the address only", "hushvec ui --no-browser"),
+)):
     """Open a page to redact and rewrite documents, to see what an attacker reads from released vectors, and to read the
     ledger.
 

@@ -14,16 +14,13 @@ from hushvec.noise import expected_cosine, gaussian_delta, gaussian_epsilon, gau
 SHOWN_DIGITS = 8
 
 
-class Sigma(
-    Command, name="sigma",
-    examples=(
-        ("the noise for epsilon 8 at delta 1e-5", "hushvec sigma --epsilon 8"),
-        (
-            "what a sigma that you already use is worth, and what it leaves of 384 elements",
-            "hushvec sigma --sigma 0.2 --delta 1e-6 --dimension 384",
-        ),
+class Sigma(Command, name="sigma", examples=(
+    ("the noise for epsilon 8 at delta 1e-5", "hushvec sigma --epsilon 8"),
+    (
+        "what a sigma that you already use is worth, and what it leaves of 384 elements",
+        "hushvec sigma --sigma 0.2 --delta 1e-6 --dimension 384",
     ),
-):
+)):
     """Two of --epsilon, --delta and --sigma give the third (Balle and Wang 2018, theorem 8).
     With --epsilon alone, delta is 1e-5. The sensitivity is 2 clip_norm: a vector of norm at most
     clip_norm replaced by another one."""

@@ -23,17 +23,14 @@ _STYLES: dict[str, str] = {HOLDS: "good", DOES_NOT_HOLD: "bad", NOT_A_CLAIM: "wa
 SHOWN_RECEIPTS = 10  # of more than so many, the answers alone are printed
 
 
-class Verify(
-    Command, name="verify",
-    examples=(
-        ("one receipt", "hushvec verify private.npy.receipt.json"),
-        ("several releases about the same people, which must cost at most 10 together", "hushvec verify *.receipt.json --epsilon 10"),
-        (
-            "and that a ledger paid for them",
-            "hushvec budget export --key clinic -o ledger.json\n  hushvec verify *.receipt.json --ledger ledger.json",
-        ),
+class Verify(Command, name="verify", examples=(
+    ("one receipt", "hushvec verify private.npy.receipt.json"),
+    ("several releases about the same people, which must cost at most 10 together", "hushvec verify *.receipt.json --epsilon 10"),
+    (
+        "and that a ledger paid for them",
+        "hushvec budget export --key clinic -o ledger.json\n  hushvec verify *.receipt.json --ledger ledger.json",
     ),
-):
+)):
     """Recompute the guarantee of receipts of every kind from their parameters. Several are also added up, where all are about one
     unit of privacy: not a person's five rows and another person's single row.
 
