@@ -214,13 +214,11 @@ class BloomFilter(Collection):
         digests = self._numbers_hashed * _BYTES_OF_A_HASH // size
         numbers = [digest.to_bytes(4, "little") for digest in range(digests)]
         blake2b, salt = hashlib.blake2b, self.salt
-        return b"".join(
-            [
-                blake2b(cohort.to_bytes(4, "little") + number + word, digest_size=size, salt=salt, person=_PERSON).digest()
-                for word, cohort in pairs
-                for number in numbers
-            ]
-        )
+        return b"".join([
+            blake2b(cohort.to_bytes(4, "little") + number + word, digest_size=size, salt=salt, person=_PERSON).digest()
+            for word, cohort in pairs
+            for number in numbers
+        ])
 
     def _digest(self) -> str:
         numbers = (

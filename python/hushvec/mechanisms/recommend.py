@@ -335,13 +335,11 @@ class Recommendation:
         )
 
 
-@moved(
-    {
-        "codebook": "public=PublicData(codebook=...)",
-        "projection": "public=PublicData(projection=...)",
-        "public_sample": "public=PublicData(sample=...)",
-    }
-)
+@moved({
+    "codebook": "public=PublicData(codebook=...)",
+    "projection": "public=PublicData(projection=...)",
+    "public_sample": "public=PublicData(sample=...)",
+})
 def recommend(
     dimension: int, epsilon: float, delta: float = 1e-5, *, task: str = "retrieval", clip_norm: float = 1.0,
     unit_rows: bool = True, rows_per_person: int = 1, n: int | None = None, labels: int | Sequence[Hashable] | None = None,

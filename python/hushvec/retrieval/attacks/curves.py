@@ -71,12 +71,10 @@ class RocCurve:
 
         Where all resamples are 0 or 1, Clopper and Pearson's interval for as many scores alike.
         """
-        drawn = np.concatenate(
-            [
-                np.column_stack([_areas(members, others), *(_rates_at(members, others, fpr) for fpr in fprs)])
-                for members, others in self._resampled(resamples, random)
-            ]
-        )
+        drawn = np.concatenate([
+            np.column_stack([_areas(members, others), *(_rates_at(members, others, fpr) for fpr in fprs)])
+            for members, others in self._resampled(resamples, random)
+        ])
         found = percentiles(np.array([self.auc, *map(self.tpr_at, fprs)]), drawn, confidence)
         members, others = int(self.members.sum()), int(self.others.sum())
         for place, one in enumerate(found):
