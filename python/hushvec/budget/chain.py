@@ -39,8 +39,7 @@ class ChainReport:
     Args:
         holds: every row follows from the rows before it, and every head given is part of the chain.
         rows: how many rows were checked.
-        first_wrong: sequence of the first row that is wrong (for rows that are missing at the end, the first missing one),
-            or None.
+        first_wrong: sequence of the first row that is wrong (for rows that are missing at the end, the first missing one), or None.
         reason: what is wrong with it, or the empty text.
         head: the end of the chain; None if it does not hold.
     """

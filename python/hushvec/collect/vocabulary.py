@@ -46,8 +46,7 @@ class Vocabulary(Collection):
         `true_epsilon` is what it comes to. With a `Memo` the same holds for any number of reports of the same words.
 
     Reference:
-        Kairouz, Bonawitz, Ramage (2016); Wang, Blocki, Li, Jha (2017); Acharya, Sun, Zhang (2019);
-        docs/proofs/frequency_oracles.md.
+        Kairouz, Bonawitz, Ramage (2016); Wang, Blocki, Li, Jha (2017); Acharya, Sun, Zhang (2019); docs/proofs/frequency_oracles.md.
 
     Example:
         >>> from hushvec.collect import Vocabulary

@@ -1,8 +1,7 @@
 """torch custom operators for use inside torch.compile: torch.ops.hushvec, and the key streams they draw from.
 
 The public functions of hushvec turn into these by themselves while torch.compile records them, with one stream for each device.
-`clip` and `clip_` draw nothing: torch.export and tracers keep them too.
-Importing this module imports torch.
+`clip` and `clip_` draw nothing: torch.export and tracers keep them too. Importing this module imports torch.
 """
 
 from hushvec._util.lazy import needs_extra

@@ -149,9 +149,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         clipping, account: as for `DPOptimizer`; `Clipping(adaptive=)` for "per-example" gradients only. A resumed run needs a journal
             to count steps that were lost with their process.
         receipt: as for `PrivacyCallback`.
-        **trainer: arguments of Trainer. Of TrainingArguments, max_steps is the number of steps, and per_device_train_batch_size
-            how many examples of a step are computed at once: larger ones are computed in parts, as one step. max_grad_norm is
-            ignored.
+        **trainer: arguments of Trainer. Of TrainingArguments, max_steps is the number of steps, and per_device_train_batch_size how
+            many examples of a step are computed at once: larger ones are computed in parts, as one step. max_grad_norm is ignored.
 
     Options of TrainingArguments that would break the guarantee are refused (`require_private_arguments`), and, before the first
     step, a data_collator that does not make one row of each example, such as DataCollatorWithFlattening, and gradients of examples

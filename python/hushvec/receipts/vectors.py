@@ -150,8 +150,7 @@ class Receipt(base.ReceiptFields):
     def loss(self) -> PrivacyLoss | Repeated:
         """The privacy loss of the release, for `hushvec.accounting.compose`: computed from its noise, not from the stated epsilon.
 
-        Meaningful if `verify_receipt` found that the receipt holds. Without a claim it is the loss of the mechanism over the
-        reals.
+        Meaningful if `verify_receipt` found that the receipt holds. Without a claim it is the loss of the mechanism over the reals.
         """
         if self._missing:
             return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)

@@ -88,10 +88,9 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
 
     Guarantees:
         The sensitivity is recomputed from clip_norm, per, rows and dimension (of aggregates from clip_norm, adjacency and
-        rows_per_person), never taken from the receipt. Laplace guarantees
-        are compared in exact arithmetic; the Gaussian delta, and the logarithm of the ratio of a law of labels, are rounded up
-        before they are compared. "holds" is about the receipt's numbers: nothing in a receipt proves that the values were made
-        that way.
+        rows_per_person), never taken from the receipt. Laplace guarantees are compared in exact arithmetic; the Gaussian delta, and
+        the logarithm of the ratio of a law of labels, are rounded up before they are compared. "holds" is about the receipt's
+        numbers: nothing in a receipt proves that the values were made that way.
 
     Edge cases:
         A larger epsilon or delta than the noise gives is a weaker claim, and holds.

@@ -254,9 +254,8 @@ def privatize(
         renormalize: bring rows to unit length after the noise. Post-processing: costs no privacy.
         budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged before anything is computed; what it raises
             passes through. The float grade is charged in full. A PrivacyBudget also gets rho, and the receipt names its entry.
-        per: "record": every row is another person, the charge is that of one row. "release": all rows are about one person
-            and replaced together; the noise grows by sqrt(n) (Gaussian) or n (Laplace kinds), or each row gets
-            epsilon / n ("privunit").
+        per: "record": every row is another person, the charge is that of one row. "release": all rows are about one person and
+            replaced together; the noise grows by sqrt(n) (Gaussian) or n (Laplace kinds), or each row gets epsilon / n ("privunit").
         generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy:
             the receipt says so, and together with a budget it is refused.
         projection: a public map that rows go through before the mechanism; clip_norm then applies after it, and the values have

@@ -4,9 +4,8 @@ Workers of one service share their counters through files in the folder that SHA
 must count for all. prometheus_client reads the variable when it is imported, so it is set before workers start.
 
 Where OpenTelemetry's API is installed, a request has a span, and in it one for the model and one for the release. Errors are
-recorded by their status, since the message of an exception may quote a text. Of what a client sends, only the ids in
-`traceparent` are taken: the rest is free text. Spans go where OTEL_EXPORTER_OTLP_ENDPOINT says, or to the host program's
-provider.
+recorded by their status, since the message of an exception may quote a text. Of what a client sends, only the ids in `traceparent`
+are taken: the rest is free text. Spans go where OTEL_EXPORTER_OTLP_ENDPOINT says, or to the host program's provider.
 """
 
 from __future__ import annotations

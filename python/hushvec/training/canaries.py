@@ -1,8 +1,7 @@
 """The one-run audit of training: flip a fair coin for each canary, train once on the chosen ones, guess the coins from the model.
 
-The bound on right guesses is that of `hushvec.audit.one_run`, which docs/proofs/audit.md proves for any mechanism that is
-(epsilon, delta)-DP in each coin. Training under add-or-remove DP is one: the model is its output, and a score a function of the
-model.
+The bound on right guesses is that of `hushvec.audit.one_run`, which docs/proofs/audit.md proves for any mechanism that is (epsilon,
+delta)-DP in each coin. Training under add-or-remove DP is one: the model is its output, and a score a function of the model.
 """
 
 from __future__ import annotations

@@ -183,8 +183,7 @@ def secure_opacus(
     """Make an Opacus PrivacyEngine clip, add noise and draw batches with hushvec.
 
     Args:
-        privacy_engine: an opacus.PrivacyEngine without secure_mode, before `make_private`. It is changed, and keeps its
-            accountant.
+        privacy_engine: an opacus.PrivacyEngine without secure_mode, before `make_private`. It is changed, and keeps its accountant.
         generator: key stream of noise and batches; the process-wide one, keyed by the operating system, if None.
         allow_buffers: names of the module's buffers that a forward pass may write, since they hold nothing of the examples.
         independent_batches: whether `make_private` may be called several times with one accountant, or on parameters that another
