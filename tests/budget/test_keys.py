@@ -58,13 +58,3 @@ def test_an_old_ledger_is_still_there(make_durable, as_before, key):
         PrivacyBudget(10.0, persist_key=key, store=store)
     with PrivacyBudget.reopen(key, store=store) as budget:
         assert (budget.remaining(), budget.export()["budget_key"]) == (6.0, key)
-
-
-@pytest.mark.parametrize(("old", "new"), [(NFD, NFC), ("notes ", "notes"), ("no\u034ftes", "notes"), (WIDE, "notes")])
-def test_a_plain_key_is_not_a_second_limit_for_an_old_ledger(make_durable, as_before, old, new):
-    """Whoever corrects a key that is refused now must not get an empty ledger beside the spent one."""
-    store, mark = make_durable.store, make_durable.key
-    as_before(store, f"{mark} {old}")
-    with pytest.raises(ValueError, match=r"looks like .* a ledger that is there already: open that one with PrivacyBudget\.reopen"):
-        PrivacyBudget(10.0, persist_key=f"{mark} {new}", store=store)
-    assert f"{mark} {new}" not in budget_keys(store)

@@ -173,7 +173,6 @@ _CLEARED = "\r\033[K"
 
 _announcing: list[TextIO] = []  # streams with a line of `announced`
 
-
 _in_progress: list[TextIO] = []
 
 

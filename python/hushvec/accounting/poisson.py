@@ -27,7 +27,6 @@ from hushvec.noise.calibration import gaussian_delta
 
 EXTRA = "accounting"
 
-
 _Floats = NDArray[np.float64]
 _DIRECTIONS = ("remove", "add", "replace")
 _CELLS = 2**12

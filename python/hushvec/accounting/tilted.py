@@ -139,13 +139,8 @@ class Sum:
         beyond = self.log_moment(steeper) - steeper * end
         rounding = 64 + 16 * (abs(moment) + abs(beyond) + 4 * steeper * (abs(end) + abs(first) * self.step))
         return Tilted(
-            tilt=tilt,
-            log_moment=moment,
-            log_rounding=rounding * UNIT + self._weight_error(tilt),
-            step=self.step,
-            first=first,
-            masses=self._convolved(tilt, size, first),
-            error=transform_error(self.count, len(self.laws), size),
+            tilt=tilt, log_moment=moment, log_rounding=rounding * UNIT + self._weight_error(tilt), step=self.step, first=first,
+            masses=self._convolved(tilt, size, first), error=transform_error(self.count, len(self.laws), size),
             building=self._building(tilt),
             outside=up(self.unbounded + exp_up(beyond + rounding * UNIT + self._weight_error(steeper), of=abs(beyond))),
         )

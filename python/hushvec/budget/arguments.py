@@ -17,7 +17,6 @@ from hushvec.budget.store import Store
 # Zero-width characters that `str.isprintable` accepts: Unicode's default ignorable ones, and the blank Braille pattern.
 _INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 
-
 _WORD = re.compile(r"[^\W\d_]+")
 # Alphabets with letters that look like those of another one here, by the first word of their letters' names.
 _ALPHABETS = frozenset({"LATIN", "GREEK", "CYRILLIC", "COPTIC", "ARMENIAN", "CHEROKEE", "LISU"})

@@ -18,7 +18,6 @@ from hushvec.budget.rows import (  # isort: skip
     warn_if_over,
 )
 from hushvec.budget.amounts import Amounts, Spend
-from hushvec.budget.arguments import plain_form
 from hushvec.budget.chain import ChainReport, Head, Walk, check_chain, require_sealed, well_formed
 from hushvec.budget.charge import BudgetState, Charge, charge_of_row, require_same, state_of
 from hushvec.budget.people import SECRET, Accounts, People, key_digest, new_key
@@ -338,7 +337,6 @@ class DurableLedger(_Chain, Forkable):
         with self._store.write(self._key) as (transaction,):
             found = transaction.first()
             if found is None:
-                self._require_distinct(transaction.keys())
                 identity = secrets.token_hex(16)
                 if terms.per_person:
                     transaction.keep_secret((key := new_key()).hex())
@@ -360,15 +358,6 @@ class DurableLedger(_Chain, Forkable):
         if first is None or Row(*first).charge_id != key_digest(key):
             raise StoreFailure(f"{self.name}: the key of the people of budget {self._key!r} is missing, or is that of another ledger")
         return key
-
-    def _require_distinct(self, keys: Iterable[str]) -> None:
-        """A new ledger's name must not look like an existing one, which an older version of hushvec may have created."""
-        alike = next((key for key in keys if plain_form(key) == self._key), None)
-        if alike is not None:
-            raise ValueError(
-                f"persist_key {self._key!a:.80} looks like {alike!a:.80}, a ledger that is there already: "
-                f"open that one with PrivacyBudget.reopen({alike!a:.80})"
-            )
 
     def _last(self) -> Row:
         with self._group.turn, self._failures(), self._store.read(self._key) as transaction:

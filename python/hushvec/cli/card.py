@@ -84,12 +84,8 @@ def entry_of(receipts: list[Any], *, independent_samples: bool) -> dict[str, Any
         "tier": Marked(3, "CHECK: 3 if all that follows is filled in"),
         "deployment": {
             "basic": {
-                "name": blank(),
-                "data_curators": [blank()],
-                "intended_use": blank(),
-                "data_product_type": Marked(min(kinds), TO_CHECK),
-                "data_product_region": blank(),
-                "description": blank(),
+                "name": blank(), "data_curators": [blank()], "intended_use": blank(),
+                "data_product_type": Marked(min(kinds), TO_CHECK), "data_product_region": blank(), "description": blank(),
                 "publication_date": Marked("1900-01-01", "FILL IN: YYYY-MM-DD"),
             },
             "dp_variant": {

@@ -153,11 +153,8 @@ def _text_as_json(measured: Measured, vectors: attack.Outcome, choice: attack.Ou
     if measured.private:
         assert vectors.cosines is not None
         shown |= {
-            "text": stolen.texts[row],
-            "nearest_before": sentences[before],
-            "cosine_before": stolen.closeness(row, before),
-            "cosine_after": stolen.closeness(row, after),
-            "cosine_noisy_clean": float(vectors.cosines[row]),
+            "text": stolen.texts[row], "nearest_before": sentences[before], "cosine_before": stolen.closeness(row, before),
+            "cosine_after": stolen.closeness(row, after), "cosine_noisy_clean": float(vectors.cosines[row]),
         }
     return shown
 

@@ -225,10 +225,7 @@ class Collection(ABC):
         self, *, reports: int, per: str, words_of_one: int, memoised: bool, epsilon: float, source: _core.Generator
     ) -> ReportReceipt:
         applies = {
-            NOTE_SEED: source.seeded,
-            NOTE_PATTERN: memoised,
-            NOTE_NEW: memoised,
-            NOTE_COUNT: per == "release",
+            NOTE_SEED: source.seeded, NOTE_PATTERN: memoised, NOTE_NEW: memoised, NOTE_COUNT: per == "release",
             NOTE_THESE: self._receipt_law["other_values"] == 0,
         }
         return ReportReceipt(

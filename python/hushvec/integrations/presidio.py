@@ -115,12 +115,10 @@ def _word_engine(language: str) -> Any:
             words = list(_WORD.finditer(text))
             tokens: Any = [word.group() for word in words]  # of spaCy elsewhere; only their lengths are read
             return NlpArtifacts(
-                entities=[],
-                tokens=tokens,
+                entities=[], tokens=tokens,
                 tokens_indices=[word.start() for word in words],
                 lemmas=[word.group().lower() for word in words],
-                nlp_engine=self,
-                language=language,
+                nlp_engine=self, language=language,
             )
 
         def process_batch(self, texts: Iterable[str], language: str, *_: Any, **options: Any) -> Iterator[tuple[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,10 @@ from hushvec.aggregates import class_centroids, private_classifier
 from hushvec.embedders.protocol import Kind
 from hushvec.extend import Budget, plan_release, require_chargeable, require_projection
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, Steps, require_on_receipt
-from hushvec.mechanisms import Mechanism
+from hushvec.mechanisms import Mechanism, PublicProjection
 from hushvec.middleware import EmbeddingResult, Embeddings
+from hushvec.receipts import AggregateReceipt
 from hushvec.release import privatize
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms import PublicProjection
-    from hushvec.receipts import AggregateReceipt
 
 with needs_extra("hushvec.integrations.sklearn", "sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin

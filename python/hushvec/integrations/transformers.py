@@ -114,8 +114,7 @@ class PrivacyCallback(TrainerCallback):  # type: ignore[misc]
                 warnings.warn(
                     f"training stops at step {state.global_step} of {state.max_steps}: all {planned} steps of the account are taken"
                     f"{by}; a longer run is a new account",
-                    RuntimeWarning,
-                    stacklevel=2,
+                    RuntimeWarning, stacklevel=2,
                 )
 
     def on_log(self, args: Any, state: Any, control: Any, *, logs: dict[str, Any] | None = None, **_: Any) -> None:

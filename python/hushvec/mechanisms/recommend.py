@@ -407,8 +407,7 @@ def recommend(
         labels=None if labels is None else _checked_labels(labels),
         k=None if k is None else validate.whole_number("k", k, at_least=1),
         sensitivity=None if sensitivity is None else validate.positive("sensitivity", sensitivity),
-        codebook=given.codebook,
-        codebook_fit=None,
+        codebook=given.codebook, codebook_fit=None,
     )
     given.require_fit(request.dimension)
     request = replace(request, codebook_fit=_warned_of_misfits(request, given))

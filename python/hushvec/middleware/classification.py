@@ -11,9 +11,10 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, It
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
@@ -21,10 +22,6 @@ from hushvec._util.keywords import explained
 from hushvec.extend import Budget, LabelPlan, plan_labels
 from hushvec.middleware.wrap import MOST_CHARACTERS, each, require_length
 from hushvec.receipts import LabelReceipt
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 _FIELDS = ("label", "score", "all_scores")
 MODEL_SCORES = ("uniform", "source")

@@ -120,9 +120,7 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
             f"no bound; epsilon = {epsilon:g} was asked for at it"
         )
         changed = {
-            "mechanism": "empirical",
-            "epsilon": None,
-            "sigma": float(gaussian_sigma(epsilon, delta, float(sensitivity))),
+            "mechanism": "empirical", "epsilon": None, "sigma": float(gaussian_sigma(epsilon, delta, float(sensitivity))),
             "clip_norm": self._clip_norm or sensitivity.largest_norm,
         }
         return changed, (note,)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from hushvec._util import validate
 from hushvec._util.display import number, plural, share
@@ -16,9 +16,6 @@ from hushvec.accounting.releases import SampleRange
 from hushvec.errors import ReceiptError
 from hushvec.receipts import base
 from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, Facts, Number, OneOf, ReceiptFields, WholeNumber, digest, read_as
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 TRAINING_KIND = "training"
 MECHANISM = "dp_sgd"
@@ -57,7 +54,6 @@ def _read_correlation(value: Any) -> Any:
 
 
 _Probability = Annotated[float, Number("in [2^-64, 1]", lambda value: validate.SMALLEST_SAMPLING_PROBABILITY <= value <= 1)]
-
 
 NOTE_CLIENTS = (
     "an example is a client with all of its data, and its gradient the client's whole update: each client is taken to send at most "
@@ -129,7 +125,7 @@ class TrainingReceipt(ReceiptFields):
     _basis = "steps"
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+    def from_dict(cls, fields: Mapping[str, Any]) -> TrainingReceipt:
         """As of every kind; `samples` and `correlation` may be missing too."""
         whole = isinstance(fields, Mapping) and fields.get("sampling_probability") == 1
         added: dict[str, Any] = {"samples": [] if whole else None, "correlation": None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from hushvec._util.display import at_least, number
 from hushvec.accounting import PrivacyLoss, PureDP, Repeated
@@ -15,9 +15,6 @@ from hushvec.mechanisms.base import sensitivity_of
 from hushvec.mechanisms.int8 import SATURATION
 from hushvec.noise.discrete import DTYPES
 from hushvec.receipts import base
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _OptionalShare = Annotated[float | None, base.Number("> 0 and <= 1, or null", lambda value: 0 < value <= 1, optional=True)]
 
@@ -135,7 +132,7 @@ class Receipt(base.ReceiptFields):
         return {**fields, "saturation": list(fields["saturation"])}
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Receipt:
         if isinstance(fields, Mapping) and fields.get("dtype") != INT8:
             base.require_fields(fields, [field.name for field in dataclasses.fields(cls) if field.name not in _OF_INT8])
             fields = {**fields, **dict.fromkeys(_OF_INT8)}

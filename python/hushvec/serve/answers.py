@@ -37,7 +37,6 @@ _PROBE_BYTES = 16_000
 
 @dataclass(frozen=True)
 class Claim:
-
     period: str  # of the ledger that pays
     fingerprint: str  # of what was asked first
     body: bytes | None  # of the answer; None before it is kept, as the headers
@@ -76,11 +75,10 @@ class AnswerStore:
     SQLite ledger in a file of its name and ".answers", which is its owner's alone."""
 
     def __init__(self, store: str) -> None:
-        with needs_extra("serving", "serve"):
-            import sqlalchemy as sql
-        self._sql = sql
-        path = file_of(store)
         self._engine = engine_of(store)
+        import sqlalchemy as sql
+
+        self._sql = sql
         columns = [
             sql.Column("name", sql.String(64), primary_key=True),
             sql.Column("claimed", sql.Float, nullable=False, index=True),
@@ -91,15 +89,15 @@ class AnswerStore:
             sql.Column("tenant", sql.String(64)),
             sql.Column("size", sql.Integer),
         ]
-        self._of_tenant = sql.Index(f"{_TABLE}_of_tenant", "tenant", "size")
-        self._table = sql.Table(_TABLE, sql.MetaData(), *columns, self._of_tenant)
+        self._table = sql.Table(_TABLE, sql.MetaData(), *columns, sql.Index(f"{_TABLE}_of_tenant", "tenant", "size"))
         try:
             try:
                 self._table.metadata.create_all(self._engine)
             except sql.exc.DBAPIError:  # another process may have made it between the look and the making
                 self._table.metadata.create_all(self._engine)
         except sql.exc.SQLAlchemyError as error:
-            raise BudgetError(f"answers cannot be kept in {'PostgreSQL' if path is None else path}: {type(error).__name__}") from None
+            where = file_of(store) or "PostgreSQL"
+            raise BudgetError(f"answers cannot be kept in {where}: {type(error).__name__}") from None
 
     def held_for(self, tenant: str) -> tuple[int, int]:
         """Return how many claims and bytes of answers a tenant has here."""

@@ -106,8 +106,7 @@ class RemoteModel:
                 raise ValueError(f"the environment variable {settings.api_key_env} must hold a key of printable ASCII")
         self._httpx = httpx
         self._client = httpx.Client(
-            base_url=settings.base_url.rstrip("/") + "/",
-            timeout=settings.timeout,
+            base_url=settings.base_url.rstrip("/") + "/", timeout=settings.timeout,
             headers={} if key is None else {"Authorization": f"Bearer {key}"},
         )
 

@@ -238,8 +238,7 @@ def exhausted(error: PrivacyBudgetExhaustedError, terms: BudgetTerms) -> Service
         }
     renews = "it does not renew" if renewal is None else f"it renews at {renewal.isoformat()}"
     return ServiceError(
-        402,
-        PrivacyBudgetExhaustedError.code,
+        402, PrivacyBudgetExhaustedError.code,
         f"the privacy budget has not enough left for this release; {renews}",
         remaining=remaining,
         renews_at=None if renewal is None else renewal.isoformat(),

@@ -376,8 +376,7 @@ class BatchSum:
                 raise ValueError(f"parameters must keep {kept} in a run with correlated noise, got others than before")
             self.sum = ClippedSum(
                 [shape for _, shape in forms],
-                clip_norm=self.norm.of_rows * scale,
-                sigma=settings.sigma_of(self.norm.of_rows) * scale,
+                clip_norm=self.norm.of_rows * scale, sigma=settings.sigma_of(self.norm.of_rows) * scale,
                 most_rows=1 if settings.clips_batches else most_rows(settings.expected_batch_size),
                 clipping="exact" if settings.clips_batches or self._rule is not None else settings.clipping,
             )

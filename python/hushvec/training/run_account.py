@@ -32,13 +32,11 @@ _WHEN_USED_UP = (
     "more epsilon"
 )
 
-
 _NEEDS_A_SAMPLE = (
     "step() with a budget, which is charged for Poisson samples, must have one of its own, got gradients that are not known to be of "
     "one whole sample of PoissonSampler or poisson_loader, drawn here with at most the run's probability and without a seed, and new "
     'to it: read one sample after the other, each for one step (docs/training.md, "One batch, one release")'
 )
-
 
 _MOST_RANGES = 100  # of samples in a receipt
 

@@ -400,9 +400,7 @@ def tune_epsilon(
     return TunedEpsilon(
         epsilon=None if useful is None else useful.epsilon,
         epsilon_proven=epsilon_for(limit, rate, max(trial.result.delta for trial in ordered)),
-        target_tpr=limit,
-        fpr=rate,
+        target_tpr=limit, fpr=rate,
         tuned_on=PRIVATE if public_documents is None else PUBLIC,
-        confidence=confidence,
-        trials=ordered,
+        confidence=confidence, trials=ordered,
     )

@@ -196,8 +196,7 @@ def memberships(models: Sequence[Model]) -> Flags:
 def _ratio(statistic: Statistic, members: Flags) -> Statistic:
     fitted = LikelihoodRatio(statistic.shadows, members)
     return Statistic(
-        f"ratio of {statistic.name}",
-        fitted.ratios_left_out(statistic.shadows, members),
+        f"ratio of {statistic.name}", fitted.ratios_left_out(statistic.shadows, members),
         np.stack([fitted.ratios(values) for values in statistic.targets]),
     )
 

@@ -78,11 +78,8 @@ def _explored(note: int, epsilon: float) -> bytes | memoryview:
         "explained": plane.explained,
         "releases": releases,
         "attack": {
-            "candidates": len(notes),
-            "right": int((guesses == note).sum()),
-            "share": float((guesses == note).mean()),
-            "bound": bound_among(len(notes), epsilon),
-            "chance": 1 / len(notes),
+            "candidates": len(notes), "right": int((guesses == note).sum()), "share": float((guesses == note).mean()),
+            "bound": bound_among(len(notes), epsilon), "chance": 1 / len(notes),
         },
     }
     return json_payload(fields).body

@@ -58,8 +58,7 @@ class TrainedInverter:
         if not (source / CONFIG_FILE).exists():
             raise ValueError(f"{source} has no decoder yet: the run in it ended before its first validation; resume it")
         return cls(
-            load_inversion(source, device=chosen_device(device)),
-            mechanism=_name_of(run["mechanism"]),
+            load_inversion(source, device=chosen_device(device)), mechanism=_name_of(run["mechanism"]),
             projection=None if run["projection"] is None else PublicProjection.load(source / PROJECTION_FILE),
             beams=beams,
         )

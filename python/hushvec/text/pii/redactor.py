@@ -159,16 +159,10 @@ class Redactor:
 
     @_with_its_name_in_papers
     def __init__(
-        self,
-        *,
-        patterns: Iterable[str] | None = None,
-        replacement: str | None = None,
-        replacements: Mapping[str, str] | None = None,
-        custom_patterns: Mapping[str, Any] | None = None,
-        allow_categories: Iterable[str] | None = None,
-        allow_list: Iterable[str] | None = None,
-        gazetteer: Names | str | os.PathLike[str] | None = None,
-        detectors: Iterable[Detector] | None = None,
+        self, *, patterns: Iterable[str] | None = None, replacement: str | None = None,
+        replacements: Mapping[str, str] | None = None, custom_patterns: Mapping[str, Any] | None = None,
+        allow_categories: Iterable[str] | None = None, allow_list: Iterable[str] | None = None,
+        gazetteer: Names | str | os.PathLike[str] | None = None, detectors: Iterable[Detector] | None = None,
         fields: Mapping[str, str] | None = None,
     ) -> None:
         self._arguments: dict[str, Any] = {name: value for name, value in locals().items() if name != "self"}

@@ -287,8 +287,7 @@ def _spans(parts: Sequence[Part], texts: Sequence[str]) -> Iterator[RewrittenSpa
         is_first = part.chunk is not None and part.chunk > shown
         shown = part.chunk if part.chunk is not None else shown
         yield RewrittenSpan(
-            text=part.text,
-            is_pii=found is not None,
+            text=part.text, is_pii=found is not None,
             category=None if found is None else found.category,
             placeholder=None if found is None else found.placeholder,
             rewritten=texts[shown] if is_first else None,

@@ -102,8 +102,7 @@ def read_fields(path: Path) -> CheckpointFields:
     if t5 is None and not t5_source:
         raise CheckpointError(f"{where} needs the field model_name_or_path (the T5 that was trained, such as 't5-base')")
     return CheckpointFields(
-        source=where,
-        kind=str(named[0]),
+        source=where, kind=str(named[0]),
         t5=None if t5 is None else checked_t5(t5, f"{where}: encoder_decoder"),
         t5_source=t5_source,
         others={
