@@ -113,8 +113,9 @@ def test_what_is_genuine_holds(script):
 def test_forged_receipts(script, receipts):
     found = [(disagreement(script, text, ours), text[:2000]) for text, ours in receipts]
     assert [one for one in found if one[0] not in (None, BOUNDARY)] == []
-    # Some are so close to the boundary that hushvec's rounding shows, or MARGIN would have been tested by nothing.
-    assert 0 < sum(why == BOUNDARY for why, _ in found) < RECEIPTS / 100
+    # Some are so close to the boundary that hushvec's rounding shows, or MARGIN would have been tested by nothing: about 1 %, of
+    # promises that a forger moved by a part of 10^-10 and less.
+    assert 0 < sum(why == BOUNDARY for why, _ in found) < RECEIPTS / 50
     # The forgeries mean something only if there are many of each answer.
     answers = Counter(ours for _, ours in receipts)
     assert min(answers[status] for status in ("holds", "does not hold", "not a DP claim", UNREADABLE)) > RECEIPTS / 50, answers
