@@ -43,7 +43,8 @@ def test_stand_ins_and_snapshots(made):
     people, pool, small, large = study.stand_ins(made, SETTINGS)
     assert people["search"] == pool["logistic regression"] == 1
     assert large["classifier"][0] == large["search"][0] == 1 and 0.5 < small["logistic regression"][0] <= 1
-    exact, first, second = study.snapshots(made, SETTINGS)
+    exact, public, first, second = study.snapshots(made, SETTINGS)
+    assert exact["total variation"] == 0 < public["total variation"] and public["kept"] == 1
     assert exact["probe"] == exact["classifier"] == second["kept"][0] == second["probe"][0] == 1
     assert 0 < second["total variation"][0] < first["total variation"][0] < 0.2
     assert "±" in study.table([exact, first, second])
@@ -77,6 +78,7 @@ def test_topics_and_growth(made):
 def test_the_results_are_of_every_part():
     found = json.loads(RESULTS.read_text(encoding="utf-8"))
     assert {row["collection"] for row in found["stand_ins"]} == {"banking77", "newsgroups", study.WORDNET}
+    assert {row["collection"] for row in found["rounds"]} == {"banking77", study.WORDNET}
     assert found["settings"]["pairs"] == 100 and all(study.table(found[part]) for part in ("rounds", "topics", "growth"))
     for row in found["periods"]:
         assert row["in one run"] == pytest.approx(row["by the law"], rel=0.2)
