@@ -194,7 +194,7 @@ def rounds(one: Collection, settings: Settings, embed: Embed) -> Iterator[_Row]:
 
     pools = [("general", unit(embed(general)), general, many) for many in range(1, settings.rounds + 1)]
     for name, pool, texts, many in [*pools, ("of the field", one.pool, one.texts, 1)]:
-        for epsilon in (min(settings.epsilons), max(settings.epsilons)):
+        for epsilon in sorted({min(settings.epsilons), max(settings.epsilons)}):
             found = spread(partial(measured, pool, texts, many), fewer, epsilon)
             yield {"collection": data.name, "pool": name, "rounds": many, "epsilon": epsilon, **found}
 
