@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
 from hushvec._util.publish import SHARED, published_text
 from hushvec.aggregates.classifiers import STEPS, LinearClassifier, require_classes, steps_of
@@ -22,6 +23,7 @@ from hushvec.receipts import AggregateReceipt
 # Of mu^2, for topics, components and stand-ins; what is left is the classifier's, or where there is none the stand-ins'.
 # Chosen on Banking77 (docs/topics.md).
 _SHARES, _SHARES_ALONE = (0.05, 0.1, 0.1), (0.2, 0.4)
+_MOST_COMPONENTS = 64
 
 
 @shown
@@ -72,7 +74,7 @@ def private_snapshot(
     pool: Any,
     texts: Sequence[str],
     topics: int | str = AUTO,
-    components: int = 32,
+    components: int | str = AUTO,
     epsilon: float,
     delta: float,
     **terms: Any,
@@ -84,7 +86,7 @@ def private_snapshot(
         groups, labels: as in `private_classifier`; without them there is no classifier, and everything else is more accurate.
         pool, texts: public rows [m, d] and their texts, of which topics and stand-ins are made.
         topics: how many, as in `PublicTopics.fit`.
-        components: how many, as in `private_pca`.
+        components: how many, as in `private_pca`. "auto": 64, or the columns of rows where there are fewer.
         epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
 
     Raises:
@@ -109,6 +111,9 @@ def private_snapshot(
     candidates, public = Candidates(pool, texts), PublicTopics.fit(pool, texts=texts, topics=topics)
     given = PrivateRows(rows, Terms(epsilon, delta, **terms), "snapshot", groups, labels)
     require_columns(given, candidates)
+    if isinstance(components, str):
+        validate.choice("components", components, (AUTO,))
+        components = min(_MOST_COMPONENTS, given.dimension)
     wanted = checked_components(components, given.dimension)
     if given.names is not None:
         require_classes(given)

@@ -10,7 +10,7 @@ over draws. The noise is seeded: measurements, no private releases.
 stand-ins  accuracy of logistic regression (C = 10) and search (the label of the nearest row) that learn from these rows, and of
            the classifier that labels stand-ins
 snapshots  total variation: half of the sum of differences from exact shares; probe: logistic regression of people's rows, seen
-           through 32 principal components of what the line is from; stand-ins: what logistic regression learns from them
+           through 64 principal components of what the line is from; stand-ins: what logistic regression learns from them
 rounds     from sentences about anything; variants are first words of a text and the last ones of a text of the pool, from a word of
            both: for want of a language model that knows the field. Cosine: with the nearest stand-in. Posts are too long for it
 periods    of Banking77 as all below; root mean square error, over that of independent reports with the same guarantee: by the law
@@ -50,7 +50,7 @@ from hushvec_studies.harness.tables import markdown_table
 from hushvec_studies.retrieval.corpora import load_corpus
 
 WORDNET, _GLOSSES, _TESTED = "wordnet nouns", 13_000, 3_000
-_COMPONENTS, _PERIODS, _LENGTHS = 32, 52, (1, 4, 13, 52)
+_COMPONENTS, _PERIODS, _LENGTHS = 64, 52, (1, 4, 13, 52)
 _LONGEST = 40  # words of a text of which others are made
 _PEOPLE, _GROWTH = 4000, 0.015  # of each period, and of the share of the topic that grows
 LINEAR = "logistic regression"
