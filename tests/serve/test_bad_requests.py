@@ -118,6 +118,7 @@ def test_keys_texts_and_vectors_reach_no_log_metric_or_error(tmp_path, caplog):
             ("/v1/embeddings", {"input": CANARY, "encoding_format": CANARY}),
             ("/v1/embeddings", {"input": "a", CANARY: CANARY}),
             ("/v1/privatize", {"vectors": [[float(number)], [CANARY]]}),
+            ("/v1/topics", {"texts": [CANARY], "pool_texts": [CANARY, "a", "b"], "before": {CANARY: CANARY}}),
             ("/v1/rewrite", {"text": CANARY, "epsilon": CANARY}),
             ("/v1/redact", {"text": CANARY, "allow_categories": [CANARY]}),
             ("/v1/receipts/verify", {"receipt": {CANARY: CANARY}}),

@@ -33,7 +33,7 @@ _BYTES_PER_OBJECT = 240
 _BYTES_PER_ENTRY = 64
 _PART = 4096   # bytes that are parsed at once
 JSON = "application/json"
-_NUMBERS = {"vector": 1, "vectors": 2}   # fields of numbers, and how deep their lists are
+_NUMBERS = {"vector": 1, "vectors": 2, "pool": 2}   # fields of numbers, and how deep their lists are
 
 Model = TypeVar("Model", bound=BaseModel)
 Epsilon = Annotated[float | None, Field(gt=0, description="at most the policy's")]

@@ -107,6 +107,7 @@ def _budget(service: Service, account: Account) -> dict[str, Any]:
         "charges": state.rows - 1,
         "ledger": state.ledger,
         "per_request": {"epsilon": account.tenant.epsilon, "mechanism": account.tenant.mechanism, "per": account.tenant.per},
+        "aggregates": {"delta": account.tenant.delta} if account.tenant.aggregates else None,
         "rewriting": offers(account.tenant, state),
     }
 
