@@ -340,7 +340,7 @@ def texts_under_the_ring(page):
     return page.evaluate("""() => {
         let focused = document.activeElement;
         focused.scrollIntoView({ block: "center" });
-        if (focused.id === "file") focused = focused.parentElement;
+        if (focused.type === "file") focused = focused.parentElement;
         const style = getComputedStyle(focused), cut = [];
         if (style.outlineStyle === "none") return cut;
         const grown = (box, by) => ({ left: box.left - by, top: box.top - by, right: box.right + by, bottom: box.bottom + by });

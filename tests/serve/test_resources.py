@@ -206,7 +206,10 @@ def client(tmp_path):
         yield made
 
 
-@pytest.mark.parametrize("path", ["embeddings", "privatize", "aggregate", "topics", "redact", "rewrite", "ask", "rank", "receipts/verify"])
+PATHS = ["embeddings", "privatize", "aggregate", "topics", "redact", "rewrite", "ask", "rank", "receipts/verify"]
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_names_of_fields_are_not_repeated(client, path):
     fields = {"canary-name": 1, "text": "a", "input": "a", "vectors": [[1]], "ids": [1], "receipt": {}, "kind": "mean"}
     answer = client.post(f"/v1/{path}", json=fields)

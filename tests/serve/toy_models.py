@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+from zlib import crc32
 
 import numpy as np
 
@@ -17,7 +18,7 @@ def words(texts):
     rows = np.zeros((len(texts), DIMENSION), np.float32)
     for row, text in zip(rows, texts):
         for word in text.split():
-            row[hash(word) % DIMENSION] += 1
+            row[crc32(word.encode()) % DIMENSION] += 1
     return rows + 0.01
 
 

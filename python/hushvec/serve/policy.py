@@ -225,7 +225,8 @@ LOCAL = "local"
 
 def local_policy(store: str | None = None) -> Policy:
     """Policy for a service without a policy file: one tenant, MiniLM, and a hundred requests a day for one person."""
-    tenant = {"models": ["minilm"], "epsilon": 8.0, "budget": {"epsilon": 800.0, "renews": "daily"}, "aggregates": True}
+    tenant = {"models": ["minilm"], "epsilon": 8.0, "budget": {"epsilon": 800.0, "renews": "daily"}}
+    tenant |= {"aggregates": True, "limits": {"texts": 20_000}}  # whoever has topics of notes has thousands
     fields = {"version": 1, "store": store, "models": {"minilm": {"kind": "minilm"}}, "tenants": {LOCAL: tenant}}
     return policy_of(fields, "without a policy")
 

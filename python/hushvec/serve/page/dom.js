@@ -62,6 +62,23 @@ export function download(name, text, type) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
+/** A text file's text. Error: a sentence for the user. */
+export async function textOf(file, most, size) {
+  if (file.size > most) throw new Error(`The file is larger than ${size}: choose a smaller one.`);
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    if (!text.includes("\0")) return text;
+  } catch { /* said below */ }
+  throw new Error("The file is not a UTF-8 text: save it as plain text, or paste the text itself.");
+}
+
+/** Says on a button what it is at, and that it is not to be pressed; null: that it is done. */
+export function busy(button, words) {
+  button.dataset.words ??= button.textContent;
+  button.setAttribute("aria-disabled", String(words !== null));
+  button.textContent = words ?? button.dataset.words;
+}
+
 /** Copies a text; the button says so for a moment. */
 export async function copy(button, text) {
   const before = button.textContent;

@@ -146,7 +146,7 @@ function drawReceipts() {
     const id = `receipt-${kept.length - place}`;
     return el("li", {}, el("details", { id, open: open.has(id) },
       el("summary", {}, `${time.toLocaleTimeString()}: epsilon ${formatted(receipt.epsilon)}, ${words(receipt.mechanism)}`),
-      paidBy(receipt), el("p", { class: "released" }, "Released text: ", el("q", {}, isolated(output))), receiptView(receipt)));
+      paidBy(receipt), el("p", { class: "released" }, "Released: ", el("q", {}, isolated(output))), receiptView(receipt)));
   }));
 }
 

@@ -1,12 +1,13 @@
-// The page: access, tabs, and the three sections.
+// The page: access, tabs, and the four sections.
 
-import { loadBudget } from "./budget.js";
+import { loadBudget, onBudget } from "./budget.js";
 import { byId, show } from "./dom.js";
 import { openExplorer, setUpExplorer } from "./explorer.js";
 import { loadLedger, setUpLedger, showTenants } from "./ledger.js";
 import { setUpRedactor } from "./redactor.js";
 import { access, useKey } from "./requests.js";
 import { setUpTabs } from "./tabs.js";
+import { setUpTopics } from "./topics.js";
 
 let current = "";
 
@@ -24,7 +25,7 @@ async function enter() {
     if (error.code !== "operator_key") throw error;
     showTenants();
     show(byId("tab-redactor"), false);
-    if (current === "redactor") openTab("ledger");
+    if (current === "redactor" || current === "topics") openTab("ledger");
     else opened(current);
   }
 }
@@ -52,9 +53,14 @@ byId("access").addEventListener("submit", async (event) => {
 });
 
 setUpRedactor();
+setUpTopics();
 setUpExplorer();
 setUpLedger();
 const openTab = setUpTabs(byId("tabs"), opened);
+onBudget(({ aggregates }) => {
+  show(byId("tab-topics"), aggregates !== null);
+  if (aggregates === null && current === "topics") openTab("redactor");
+});
 enter().catch((error) => {
   if (error.status === 401) return;
   byId("page-problem").textContent = error.message;

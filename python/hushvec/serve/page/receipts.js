@@ -1,6 +1,6 @@
 // Receipts as a table, as JSON, and checked by the service.
 
-import { amongTwo, formatted, percentUp } from "./bounds.js";
+import { amongTwo, formatted, percentUp, plural } from "./bounds.js";
 import { copy, download, el, isolated } from "./dom.js";
 import { post } from "./requests.js";
 
@@ -48,11 +48,14 @@ export async function verify(receipt, place) {
 
 function facts(receipt) {
   const found = [["Guarantee", guarantee(receipt)]];
+  const isOfMany = receipt.receipt_kind === "aggregate";
   if (receipt.is_dp_claim) {
-    found.push(["Attacker", `who knows that it was one of two texts picks the right one at most ${percentUp(amongTwo(receipt.epsilon, receipt.delta))} of the time`]);
+    const knows = isOfMany ? "what everybody else wrote tells whether a person is among them, and is right" : "that it was one of two texts picks the right one";
+    found.push(["Attacker", `who knows ${knows} at most ${percentUp(amongTwo(receipt.epsilon, receipt.delta))} of the time`]);
   }
   found.push(["Mechanism", receipt.label_count ? `${words(receipt.mechanism)} among ${receipt.label_count} public texts` : words(receipt.mechanism)]);
-  found.push(["Unit", receipt.per === "release" ? "everything in it is about one person" : "each row is about another person"]);
+  if (isOfMany) found.push(["Unit", `one person with at most ${plural(receipt.rows_per_person, "row")}; ${receipt.rows_bound === "people" ? "further ones were dropped" : "whoever sent them promised it"}`]);
+  else found.push(["Unit", receipt.per === "release" ? "everything in it is about one person" : "each row is about another person"]);
   found.push(["Arithmetic", `${receipt.grade}; randomness from ${receipt.key_source === "os" ? "the operating system" : receipt.key_source} through ${receipt.cipher}`]);
   if (receipt.charge) found.push(["Paid by", `row ${receipt.charge.sequence} of ledger ${receipt.charge.ledger.slice(0, 12)}…`]);
   if (receipt.notes?.length) found.push(["Notes", el("ul", { class: "notes" }, ...receipt.notes.map((note) => el("li", {}, isolated(note))))]);

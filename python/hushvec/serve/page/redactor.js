@@ -2,10 +2,10 @@
 
 import { amongTwo, formatted, percentUp, plural, strength, taken } from "./bounds.js";
 import { BudgetBar, budget, loadBudget, onBudget } from "./budget.js";
-import { byId, copy, download, el, isolated, paused, show, unseenIn, visible } from "./dom.js";
+import { busy, byId, copy, download, el, isolated, paused, show, textOf, unseenIn, visible } from "./dom.js";
 import { expectation, keptShare, meansOf, titleOf } from "./mechanisms.js";
 import { keep, receiptView } from "./receipts.js";
-import { newIdempotencyKey, post } from "./requests.js";
+import { charged, post } from "./requests.js";
 
 const EXAMPLE = `Discharge note, 14 March 2024
 Mrs. Edith Varga (born 3 March 1947, MRN 48213377) was admitted with high blood sugar. She lives at 12 Orchard Lane, \
@@ -34,9 +34,9 @@ const state = {
   keptCategories: new Set(),
   redacted: "",
   asking: null, // AbortController of the request under way
-  pending: null, // {fields, key} of a rewriting whose outcome is not known
 };
 
+const released = charged("/v1/rewrite");
 let bar;
 
 export function setUpRedactor() {
@@ -84,13 +84,10 @@ function setUpSource() {
 }
 
 async function read(file) {
-  if (file.size > LARGEST_FILE) return sayOfSource("The file is larger than 1 MB: choose a smaller one.");
   try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-    if (text.includes("\0")) throw new TypeError();
-    return fill(text);
-  } catch {
-    return sayOfSource("The file is not a UTF-8 text: save it as plain text, or paste the text itself.");
+    fill(await textOf(file, LARGEST_FILE, "1 MB"));
+  } catch (error) {
+    sayOfSource(error.message);
   }
 }
 
@@ -101,7 +98,7 @@ function fill(text) {
 
 function newText(text) {
   if (text === state.text) return;
-  Object.assign(state, { text, finds: new Map(), keptTexts: new Set(), keptCategories: new Set(), pending: null });
+  Object.assign(state, { text, finds: new Map(), keptTexts: new Set(), keptCategories: new Set() });
   show(byId("result"), false);
   show(byId("rewrite-problem"), false);
   redact().then((done) => done || show(byId("found"), false)); // else what was found in another text would stay
@@ -150,7 +147,7 @@ function drawFound(text, redacted, spans) {
   const all = [...found, ...keptSpans(found)].sort((one, other) => one.start - other.start);
   const after = piecesOf(characters, all, (span) => mark(span, span.isKept ? span.text : span.placeholder, span.isKept ? "kept" : "placeholder"));
   byId("before").replaceChildren(...piecesOf(characters, all, (span) => mark(span, span.text, span.isKept ? "kept" : "")));
-  byId("after").replaceChildren(...(textOf(after) === redacted ? after : visible(redacted)));
+  byId("after").replaceChildren(...(lettersOf(after) === redacted ? after : visible(redacted)));
   const stubborn = new Set(found.map((span) => span.text).filter((one) => state.keptTexts.has(one)));
   byId("part-of-longer").replaceChildren(...[...stubborn].flatMap((one) =>
     ["“", isolated(one), "” is part of a longer find, and stays replaced while that is switched on. "]));
@@ -190,7 +187,7 @@ function piecesOf(characters, spans, marked) {
   return pieces;
 }
 
-function textOf(pieces) {
+function lettersOf(pieces) {
   return pieces.map((piece) => (typeof piece === "string" ? piece : piece.textContent)).join("");
 }
 
@@ -297,34 +294,22 @@ async function rewrite() {
   const button = byId("rewrite");
   if (button.getAttribute("aria-disabled") === "true" || budget === null) return;
   const fields = { text: state.text, epsilon: epsilon(), mechanism: chosenMechanism().mechanism, ...allowed() };
-  // A request whose outcome is unknown is repeated under its own key: it is charged once.
-  const same = state.pending && JSON.stringify(state.pending.fields) === JSON.stringify(fields);
-  const sent = state.pending = same ? state.pending : { fields, key: newIdempotencyKey() };
   show(byId("rewrite-problem"), false);
   show(byId("result"), false); // an earlier release, which stays in the Ledger's list
   busy(button, "Rewriting … the first time loads a model");
   try {
     const before = budget.consumed.epsilon;
-    const released = await post("/v1/rewrite", fields, { idempotencyKey: sent.key });
-    state.pending = null;
-    if (released.receipt) keep(released);
+    const found = await released(fields);
+    if (found.receipt) keep(found);
     await loadBudget().catch(() => null);
-    if (fields.text === state.text) drawReleased(released, before);
+    if (fields.text === state.text) drawReleased(found, before);
   } catch (error) {
-    if (!error.isUndecided) state.pending = null;
-    if (error.status === 409 && sent.refused) state.pending = null; // lost for good
-    sent.refused = error.status === 409;
     byId("rewrite-problem").textContent = error.message;
     show(byId("rewrite-problem"));
     loadBudget().catch(() => null);
   } finally {
     busy(button, null);
   }
-}
-
-function busy(button, words) {
-  button.setAttribute("aria-disabled", String(words !== null));
-  button.textContent = words ?? "Rewrite";
 }
 
 function drawReleased({ output, receipt, warning }, before) {

@@ -35,8 +35,25 @@ export function post(path, body, { idempotencyKey, signal } = {}) {
   return call(path, { method: "POST", headers, body: JSON.stringify(body), signal });
 }
 
+/** What posts requests that are charged: one whose outcome is unknown is repeated under its own key, so that it is charged once. */
+export function charged(path) {
+  let pending = null;
+  return async (fields) => {
+    const body = JSON.stringify(fields), sent = pending = pending?.body === body ? pending : { body, key: newIdempotencyKey() };
+    try {
+      const released = await post(path, fields, { idempotencyKey: sent.key });
+      pending = null;
+      return released;
+    } catch (error) {
+      if (!error.isUndecided || (error.status === 409 && sent.refused)) pending = null; // or lost for good
+      sent.refused = error.status === 409;
+      throw error;
+    }
+  };
+}
+
 /** A random name for one request. randomUUID exists on secure origins only. */
-export function newIdempotencyKey() {
+function newIdempotencyKey() {
   if (crypto.randomUUID) return crypto.randomUUID();
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
@@ -77,22 +94,22 @@ function sentenceOf(response, error) {
     case 408:
       return "The text took too long to arrive: check the connection and try again.";
     case 409:
-      return "This request was already charged and its answer is not there yet: try again; if that keeps failing, the answer is lost, so start a new rewriting, which is charged again.";
+      return "This request was already charged and its answer is not there yet: try again; if that keeps failing, the answer is lost, so start anew, which is charged again.";
     case 413:
       return `The text is too long: ${error.message ?? "shorten it"}.`;
     case 421:
       return "The service answers on this machine only: open the page under localhost.";
     case 422:
-      return "The request changed while it was being repeated: start a new rewriting.";
+      if (error.code !== "idempotency_key_reused") break;
+      return "The request changed while it was being repeated: start anew.";
     case 503:
       return error.code === "ledger_unavailable"
         ? `The budget's ledger cannot be used right now: try again ${soon}; you are not charged twice.`
         : `The service is busy: try again ${soon}; you are not charged twice.`;
-    default:
-      return response.status >= 500
-        ? "The service failed: try again; you are not charged twice. Its log says what happened."
-        : `The service refused the request: ${error.message ?? "no reason given"}.`;
   }
+  return response.status >= 500
+    ? "The service failed: try again; you are not charged twice. Its log says what happened."
+    : `The service refused the request: ${error.message ?? "no reason given"}.`;
 }
 
 function exhausted(error) {

@@ -20,7 +20,6 @@ from hushvec.aggregates import (
     private_mean,
     private_topics,
 )
-from hushvec.aggregates.topics import AUTO
 from hushvec.embedders.protocol import NOTE_OWN_TEXT
 from hushvec.serve.bodies import Epsilon, Fields, Rows
 from hushvec.serve.failures import ServiceError, about_vectors, invalid
@@ -148,7 +147,7 @@ def topics(service: Service, caller: Caller, asked: TopicsRequest, run: Run) -> 
 
     with about_vectors("rows"):
         pool = vectors_of(asked.pool_texts if asked.pool is None else asked.pool)
-        public = PublicTopics.fit(pool, texts=asked.pool_texts, topics=asked.topics or AUTO)
+        public = PublicTopics.fit(pool, texts=asked.pool_texts, topics=asked.topics or "auto")
     earlier = None if asked.before is None else _earlier(asked.before, public)
     notes = () if asked.texts is None else (NOTE_OWN_TEXT,)
     rows = vectors_of(rows)
@@ -160,7 +159,7 @@ def topics(service: Service, caller: Caller, asked: TopicsRequest, run: Run) -> 
         # The number of rows that were sent is private.
         service.metrics.released(caller.name, len(made.counts), terms["epsilon"])
         grown = None if earlier is None else made.growth(earlier)
-        fields = {"names": made.names, "shares": made.shares, "intervals": made.intervals()}
+        fields: dict[str, Any] = {"names": made.names, "shares": made.shares, "intervals": made.intervals()}
         fields["growth"] = grown and {name: getattr(grown, name) for name in _GROWN}
         return json_payload({**fields, "release": json.loads(made.to_json()), "receipt": made.receipt.to_dict()}, made.receipt)
 
