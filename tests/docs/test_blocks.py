@@ -20,6 +20,7 @@ NOT_HERE = {
     ("docs/training_scale.md", "init_process_group("): "it needs several processes; tests/training/test_distributed.py has them",
     ("docs/training_scale.md", "fully_shard(layer)"): "it needs torch.distributed; tests/training/test_sharded.py runs it",
     ("docs/serve.md", "OpenAI("): "it needs a running service; tests/serve/test_openai_clients.py runs the same calls",
+    ("docs/serve.md", "/v1/topics"): "it needs a running service; tests/serve/test_topics_endpoint.py runs it with one",
     ("docs/retrieval.md", "postgresql://"): "it needs a server; tests/retrieval runs the same calls on one",
 }
 # The same for blocks that take more than some 3 s: they run with HUSHVEC_TEST_SCALE=full.

@@ -3,9 +3,11 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import numpy as np
 import pytest
 
+from docs.blocks import python_blocks
 from hushvec import verify_receipt
 from hushvec.aggregates import PrivateTopics, PublicTopics
 from hushvec.embedders.protocol import NOTE_OWN_TEXT
@@ -135,6 +137,18 @@ def test_texts_are_embedded_by_the_tenant_s_model(client):
     assert found["receipt"]["notes"] == [NOTE_OWN_TEXT] and charges(client) == 1
     again = client.post("/v1/topics", json=texts_body(before=found["release"])).json()
     assert again["release"]["pool"] == found["release"]["pool"] and np.abs(again["growth"]["difference"]).max() < 0.01
+
+
+def test_the_example_of_the_guide(tmp_path, monkeypatch):
+    block, = (block for block in python_blocks("docs/serve.md") if "/v1/topics" in block.code)
+    monkeypatch.setattr(httpx, "post", lambda url, json, timeout: client.post(url.removeprefix("http://localhost:8321"), json=json))
+    names = {}
+    with client_with(tmp_path, epsilon=8.0) as client:
+        exec(compile(block.code, str(block), "exec"), names)
+        assert charges(client) == 2
+    monday, friday = names["monday"], names["friday"]
+    assert {*monday["names"]} == {*names["public"], "uncovered"} and sum(monday["shares"]) == pytest.approx(1)
+    assert friday["growth"]["difference"] == pytest.approx(np.subtract(friday["shares"], monday["shares"]))
 
 
 def test_vectors_of_the_model_and_texts_of_a_pool_go_together(client):
