@@ -26,7 +26,7 @@ def browser():
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     folder, port = tmp_path_factory.mktemp("browser"), free_port()
-    fields = policy_fields(folder / "budget.sqlite", epsilon=8.0, limit=400.0, aggregates=True)
+    fields = policy_fields(folder / "budget.sqlite", epsilon=8.0095, limit=400.0, aggregates=True)
     with server(write_policy(folder / "policy.yaml", fields), port, log=folder / "log"):
         yield f"http://127.0.0.1:{port}/"
 
@@ -51,11 +51,11 @@ def test_what_people_write_about_and_what_grew(browser, address, tmp_path):
         api.expect(page.locator("#topics-epsilon-means")).to_contain_text("at most 73.2\u00a0% of the time; without the release,")
         api.expect(page.locator("#topics-cost")).to_contain_text("Counting takes epsilon 1 and delta 0.00001 for each person")
         slider.press("End")
-        api.expect(page.locator("#topics-epsilon-value")).to_have_text("8")
+        api.expect(page.locator("#topics-epsilon-value")).to_have_text("8.01")
         with page.expect_request("**/v1/topics") as sent:
             count(page, notes(300, 200, 100))
         assert len(sent.value.headers["idempotency-key"]) == 36
-        assert sent.value.post_data_json == {"texts": notes(300, 200, 100), "pool_texts": list(KINDS), "epsilon": 8}
+        assert sent.value.post_data_json == {"texts": notes(300, 200, 100), "pool_texts": list(KINDS), "epsilon": 8.0095}
         assert page.evaluate("document.activeElement.id") == "topics-result"
         api.expect(page.locator("#topics-notes-count")).to_have_text("600 texts")
         api.expect(page.locator("#topics-said")).to_contain_text("are about “a card that is late”, the largest of 3 topics.")
@@ -67,18 +67,20 @@ def test_what_people_write_about_and_what_grew(browser, address, tmp_path):
         assert page.locator("#topics-result b").count() == 0   # texts stay texts
         api.expect(page.locator("#topics-uncovered")).to_contain_text("Uncovered notes")
         assert page.locator("#topics-growth").is_hidden()
-        api.expect(page.locator("#topics-receipt")).to_contain_text("differential privacy with epsilon 8, delta 0.00001")
+        api.expect(page.locator("#topics-receipt")).to_contain_text("differential privacy with epsilon 8.01, delta 0.00001")
         api.expect(page.locator("#topics-receipt")).to_contain_text("one person with at most 1 row; whoever sent them promised it")
         page.locator("#topics-receipt").get_by_role("button", name="Verify").click()
         api.expect(page.locator("#topics-receipt .verdict")).to_contain_text("The receipt holds.")
-        assert httpx.get(address + "v1/budgets").json()["consumed"]["epsilon"] == before + 8
-        api.expect(page.locator("#topics-budget [role=meter]")).to_have_attribute("aria-valuenow", f"{before + 8:g}")
+        spent = httpx.get(address + "v1/budgets").json()["consumed"]["epsilon"]
+        assert spent == pytest.approx(before + 8.0095)
+        api.expect(page.locator("#topics-budget [role=meter]")).to_have_attribute("aria-valuenow", str(spent))
 
         with page.expect_download() as saved:
             page.get_by_role("button", name="Download as .json").click()
         earlier = tmp_path / "monday.json"
         saved.value.save_as(earlier)
-        assert saved.value.suggested_filename == "topics.json" and PrivateTopics.from_json(earlier.read_text()).receipt.epsilon == 8
+        assert saved.value.suggested_filename == "topics.json"
+        assert PrivateTopics.from_json(earlier.read_text()).receipt.epsilon == 8.0095
         page.locator("#topics-earlier-file").set_input_files(earlier)
         api.expect(page.locator("#topics-earlier")).to_have_text("Compared with monday.json.")
         count(page, notes(100, 400, 100))
@@ -115,7 +117,8 @@ def test_files_and_people(browser, address, tmp_path):
         for text, sentence in (
             (b'{"text": "a"}\n{"note": "b"}', "Every line of JSON must have its text in the field “text”."),
             (b'{"text": "a"}\n{"text": ', "Every line of JSON must have its text in the field “text”."),
-            (b'{"text": "a", "person": 1}\n{"text": "b"}', "The field “person” must be in all lines or in none; 1 have it."),
+            (b'{"text": "a", "person": 1}\n{"text": "b", "person": null}',
+             "The field “person” must be in all lines or in none; 1 have it."),
             (b"%PDF\xff\x00", "The file is not a UTF-8 text: save it as plain text, or paste the text itself."),
             (b"\n\n", ""),
             (b"{braces}\nand none", "2 texts"),

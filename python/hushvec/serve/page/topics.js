@@ -43,7 +43,7 @@ function onFile(id, place, use) {
 function linesOf(text) {
   const lines = text.split(/\r\n|\n|\r/).map((line) => line.trim()).filter(Boolean);
   if (!lines.every((line) => line.startsWith("{"))) return { texts: lines };
-  const rows = lines.map(parsed), named = rows.filter(({ person }) => person !== undefined);
+  const rows = lines.map(parsed), named = rows.filter(({ person }) => (person ?? "") !== "");
   if (!rows.every((row) => typeof row.text === "string")) throw new Error("Every line of JSON must have its text in the field “text”.");
   if (named.length % rows.length) throw new Error(`The field “person” must be in all lines or in none; ${formatted(named.length)} have it.`);
   return { texts: rows.map((row) => row.text), people: named.length ? named.map(({ person }) => String(person)) : undefined };
@@ -82,7 +82,8 @@ function setEpsilon() {
 }
 
 function epsilon() {
-  return Number(((budget.per_request.epsilon * byId("topics-epsilon").value) / STEPS).toPrecision(3));
+  const step = Number(byId("topics-epsilon").value), most = budget.per_request.epsilon;
+  return step === STEPS ? most : Number(((most * step) / STEPS).toPrecision(3));
 }
 
 function drawEpsilon() {
