@@ -122,7 +122,7 @@ class PrivateRows:
             return sum((step(block, codes) for block, codes in self._changed or self._blocks()), empty)
         known = self._seen is not None
         bound = self.spending.rows_per_person if self._parts.with_people else None
-        worker = _Pass(step, self._change, self.names, bound, empty, with_ids=not known)
+        worker = _Pass(step, self._change, self.names, self.dimension, bound, empty, with_ids=not known)
         found = [_read(part) for part in self._parts.run(worker)]
         seen = sorted((about["rows"], about["digest"]) for about, _ in found)
         if not known:
@@ -166,6 +166,7 @@ class _Pass:
     step: Step
     change: Callable[[Any], Any] | None
     names: tuple[Hashable, ...] | None
+    dimension: int
     rows_per_person: int | None  # where blocks have people
     empty: NDArray[np.int64]
     with_ids: bool
@@ -176,6 +177,8 @@ class _Pass:
             if (ids is None) != (self.rows_per_person is None):
                 raise ValueError(f"people must be {'given' if ids is None else 'left out'} in every block, as RowsInParts says")
             rows = as_matrix(given_rows("rows", given, finite=True).values)
+            if rows.shape[1] != self.dimension:  # numpy would add a total of one column to each of many
+                raise ValueError(f"rows must have {self.dimension} columns in every block, as RowsInParts says, got {rows.shape[1]}")
             codes = None if self.names is None else group_codes(groups, self.names, len(rows))[0]
             if ids is not None:
                 kept = people.kept(ids, len(rows))
