@@ -86,6 +86,15 @@ def test_rounds_go_on_with_variants_of_what_has_votes():
     assert found.receipt.statistics[2].purpose == "votes for stand-ins, round 3 of 3" and len(found.receipt.statistics) == 3
 
 
+@pytest.mark.parametrize("new", [[], ["more of kind 1"], ["text 0 of kind 0", "more of kind 1", "more of kind 1"]])
+def test_a_round_may_have_one_new_text_or_none(new):
+    """All that it had before go on, and of equal texts one: what was charged for is not lost because a model returns few."""
+    asked = []
+    found = made(**{**ROUNDS, "rounds": 2, "variants": lambda texts: asked.append(texts) or [texts[0], *new]}, epsilon=8.0)
+    assert len(set(found.texts)) == len(found.texts) and set(found.texts) <= {*asked[0], *new}
+    assert found.receipt.statistics[1].groups == len({*asked[0], *new})
+
+
 def test_what_a_model_is_given_is_a_function_of_released_counts(monkeypatch):
     """Of other rows with the same released counts, the same texts: nothing else of the rows reaches it."""
     released = iter(2 * [np.arange(40.0), np.arange(80.0)[:66], np.arange(120.0)[:108]])
@@ -256,6 +265,7 @@ def test_bad_input_is_named_and_charges_nothing(function, case):
     ("change", "said"),
     [
         ({"variants": lambda texts: "text"}, r"variants\(texts\) must be a sequence of strings, got str"),
+        ({"embed": lambda texts: np.ones((0, 8))}, r"embed\(texts\) must have at least one row and one column, got shape \(0, 8\)"),
         ({"embed": lambda texts: np.ones((len(texts), 3))}, r"embed\(texts\) must have shape \(\d+, 8\), got"),
     ],
 )

@@ -108,7 +108,7 @@ class Candidates:
         new = list(dict.fromkeys(text for text in made if text not in set(texts)))
         self.texts, self.vectors = [*texts, *new], vectors
         if new:
-            found = unit_public_rows(self._embed(new), "embed(texts)")
+            found = unit_public_rows(self._embed(new), "embed(texts)", at_least=1)
             if found.shape != (len(new), vectors.shape[1]):
                 raise ValueError(f"embed(texts) must have shape {(len(new), vectors.shape[1])}, got {found.shape}")
             self.vectors = np.concatenate([vectors, found])

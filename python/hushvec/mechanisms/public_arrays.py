@@ -221,12 +221,13 @@ def frozen(name: str, array: Any, dimensions: int) -> Rows:
     return copy
 
 
-def checked_public_rows(name: str, given: Any) -> Any:
-    """At least two finite rows that something public can be fitted on, as an array."""
+def checked_public_rows(name: str, given: Any, at_least: int = 2) -> Any:
+    """Finite rows that something public can be fitted on, at least two, or as many as asked for; as an array."""
     rows = as_array(name, given)
     arrays.require_array(name, rows)
-    if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
-        raise ValueError(f"{name} must have at least two rows and one column, got shape {tuple(rows.shape)}")
+    if rows.ndim != 2 or rows.shape[0] < at_least or rows.shape[1] < 1:
+        least = "two rows" if at_least == 2 else "one row"
+        raise ValueError(f"{name} must have at least {least} and one column, got shape {tuple(rows.shape)}")
     rowwise.require_finite(name, rows)
     return rows
 
@@ -278,8 +279,8 @@ def as_float32(x: Any) -> Rows:
     return np.ascontiguousarray(values.float().cpu().numpy() if arrays.is_torch(x) else values, np.float32)
 
 
-def unit_public_rows(public_rows: Any, name: str = "public_rows") -> Rows:
-    rows = unit_rows(as_float32(checked_public_rows(name, public_rows)))
+def unit_public_rows(public_rows: Any, name: str = "public_rows", at_least: int = 2) -> Rows:
+    rows = unit_rows(as_float32(checked_public_rows(name, public_rows, at_least)))
     empty = np.flatnonzero(~rows.any(axis=1))
     if len(empty):
         raise ValueError(f"{name} must have no row of zeros, which has no direction, got one at row {int(empty[0])}")
