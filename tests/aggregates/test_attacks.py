@@ -8,6 +8,8 @@ whatever else differs was decided by the data (evidence/attacks/test_recordplay_
 import contextlib
 import math
 from fractions import Fraction
+from functools import partial
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +20,9 @@ import hushvec as hv
 from evidence.attacks.evidence import epsilon_shown
 from evidence.reference.sizes import scaled
 from hushvec.aggregates import (
+    PublicTopics,
+    RowsInParts,
+    TopicPeriods,
     class_centroids,
     moments,
     private_classifier,
@@ -26,7 +31,10 @@ from hushvec.aggregates import (
     private_mean,
     private_norm_quantiles,
     private_pca,
+    private_snapshot,
+    private_stand_ins,
     private_sums,
+    private_topics,
     spending,
     totals,
 )
@@ -190,7 +198,9 @@ def recording(steps, answers=None):
 def contents(result):
     """Everything that a caller gets, in a form that can be compared."""
     plain = {np.ndarray: lambda array: array.tobytes(), PublicProjection: lambda projection: projection.digest}
-    return {name: plain.get(type(value), lambda same: same)(value) for name, value in vars(result).items()}
+    if type(result) in plain:
+        return plain[type(result)](result)
+    return {name: contents(value) for name, value in vars(result).items()} if hasattr(result, "__dict__") else result
 
 
 class Leak(Exception):
@@ -221,6 +231,33 @@ def compared(call, one, other):
     return Seen(square * Fraction(result.receipt.noise_multiplier) ** 2, steps, again, result)
 
 
+POOL = np.concatenate([np.eye(3), np.eye(3) + 0.1])
+TOPICS = PublicTopics.fit(POOL, topics=3)
+TEXTS = {"pool": POOL, "texts": list("abcdef")}
+ROUNDS = {
+    "rounds": 2,
+    "variants": lambda texts: [text * 2 for text in texts],
+    "embed": lambda texts: POOL[[ord(text[0]) - ord("a") for text in texts]],
+}
+
+
+def in_parts(function, data, people=None, by_group=False, **terms):
+    """Of an engine that holds two parts, each in blocks of two rows."""
+    def run(worker):
+        blocks = [(data.rows[one : one + 2], data.topics[one : one + 2], None if people is None else people[one : one + 2])
+                  for one in range(0, len(data.rows), 2)]  # fmt: skip
+        return [worker(blocks[:3]), worker(blocks[3:])]
+
+    return function(RowsInParts(run, 3, by_group, people is not None), **terms)
+
+
+def three_periods(data, people=None, **terms):
+    weeks = TopicPeriods(TOPICS, 3, with_people=people is not None, **terms)
+    for week in range(3):
+        weeks.report(data.rows[week::3], None if people is None else people[week::3])
+    return SimpleNamespace(receipt=weeks.receipt, counts=weeks._drawn)
+
+
 # name: the function, of Data; and the least share of the claim that the canaries below must reach, under both adjacencies
 CALLS = {
     "sums": (lambda data, **terms: private_sums(data.rows, data.topics, labels=3, **terms), 0.999, 0.999),
@@ -231,6 +268,12 @@ CALLS = {
     "pca": (lambda data, **terms: private_pca(data.rows, components=2, **terms), 0.999, 0.9),
     "histogram": (lambda data, **terms: private_histogram(data.topics, 3, **terms), 0.999, 0.999),
     "quantiles": (lambda data, **terms: private_norm_quantiles(data.rows, **terms), 0.999, 0.999),
+    "topics": (lambda data, **terms: private_topics(data.rows, pool=TOPICS, **terms), 0.999, 0.999),
+    "mean in parts": (partial(in_parts, private_mean), 0.999, 0.999),
+    "classifier in parts": (partial(in_parts, private_classifier, by_group=True, labels=3, steps=2), 0.999, 0.6),
+    "stand-ins": (lambda data, **terms: private_stand_ins(data.rows, **TEXTS, **ROUNDS, **terms), 0.999, 0.999),
+    "snapshot": (lambda data, **terms: private_snapshot(data.rows, data.topics, labels=3, components=2, **TEXTS, **terms), 0.9, 0.6),
+    "periods": (three_periods, 0.5, 0.5),   # three rows in different ones
 }
 U, V = np.eye(3, dtype=np.float32)[:2]
 # what a person has: rows, all equal, and their class; class 2 is otherwise empty
@@ -288,10 +331,44 @@ def test_how_many_rows_were_dropped_is_in_no_receipt(name):
     one, other = with_person(CANARIES[0], 1), with_person(CANARIES[0], 6)
     call = lambda data: CALLS[name][0](data, **TERMS, adjacency="replace-one", people=data.people, generator=seeded(8))
     seen = compared(call, one, other)
-    assert seen.spent == 0 and seen.result.receipt.rows == 10
+    assert seen.spent == 0 and seen.result.receipt.rows == (None if name == "periods" else 10)
+
+
+class Asked:
+    """A budget that keeps what was asked, or refuses."""
+
+    def __init__(self, events, refuses=False):
+        self.events, self.refuses = events, refuses
+
+    def consume(self, epsilon, delta):
+        if self.refuses:
+            raise hv.PrivacyBudgetExhaustedError("nothing is left")
+        self.events.append((epsilon, delta))
+
+
+def charges_and_draws(name, refuses=False):
+    """In order: what the budget was asked for, and "draw" for every noisy statistic."""
+    events = []
+
+    def drawn(self, sums, unit, sigma, original=Spending.noisy):
+        events.append("draw")
+        return original(self, sums, unit, sigma)
+
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(hv.PrivacyBudgetExhaustedError):
+        patch.setattr(Spending, "noisy", drawn)
+        CALLS[name][0](with_person(CANARIES[0], 1), budget=Asked(events, refuses), **TERMS)
+    return events
 
 
 @pytest.mark.parametrize("name", CALLS)
+def test_everything_is_charged_once_before_the_first_draw(name):
+    charge, *draws = charges_and_draws(name)
+    assert charge == (TERMS["epsilon"], TERMS["delta"]) and set(draws) == {"draw"}
+    assert charges_and_draws(name, refuses=True) == []
+
+
+# a snapshot is in test_stand_ins.py
+@pytest.mark.parametrize("name", [name for name in CALLS if name not in ("snapshot", "classifier in parts")])
 def test_the_whole_release_is_as_telling_as_claimed(name):
     """n = 40 releases of each of two neighbors, epsilon = 8: the likelihood ratio of all that was drawn is N(+-mu^2 / 2, mu^2).
 
@@ -392,6 +469,47 @@ def clip_norm_of_the_rows(patch):
     patch.setattr(totals.GroupTotals, "__init__", largest)
 
 
+def a_part_that_stays(patch):
+    """What a part may spend is not taken off what is left."""
+    def part(self, share, original=Spending.part):
+        left = self._left
+        found = original(self, share)
+        self._left = left
+        return found
+
+    patch.setattr(Spending, "part", part)
+
+
+def the_whole_for_every_round(patch):
+    def counts(self, purpose, groups, share, original=Spending.counts, **more):
+        self._left = self._whole
+        return original(self, purpose, groups, None, **more)
+
+    patch.setattr(Spending, "counts", counts)
+
+
+def noise_without_the_norm_of_the_mixing(patch):
+    """As if a row were in one draw alone."""
+    original = TopicPeriods.__init__
+
+    def made(self, *given, **terms):
+        original(self, *given, **terms)
+        self._sigma *= self._mixing[0] / math.hypot(*self._mixing)
+
+    patch.setattr(TopicPeriods, "__init__", made)
+
+
+def people_of_before_forgotten(patch):
+    patch.setattr(People, "commit", lambda self: None)
+
+
+def charged_late(patch):
+    """When the receipt is written."""
+    original, receipt = Spending.charge, Spending.receipt
+    patch.setattr(Spending, "charge", lambda self, charge_id=None: None)
+    patch.setattr(Spending, "receipt", lambda self, rows: original(self) or receipt(self, rows))
+
+
 TOO_FAR, DIFFERS, LIVES = "a person moves more than is claimed", "what is public differs", "not caught"
 
 MUTANTS = [
@@ -414,6 +532,14 @@ MUTANTS = [
     (residuals_not_clipped, "classifier", {}, TOO_FAR),
     (residuals_not_clipped, "covariance", {}, TOO_FAR),
     (clip_norm_of_the_rows, "sums", {}, DIFFERS),
+    (nobody_dropped, "mean in parts", {"with_ids": True, "rows_given": 5}, TOO_FAR),
+    (people_of_before_forgotten, "mean in parts", {"with_ids": True, "rows_given": 5}, TOO_FAR),
+    (people_of_before_forgotten, "periods", {"with_ids": True, "rows_given": 5}, TOO_FAR),
+    (nobody_dropped, "periods", {"with_ids": True, "rows_given": 5}, TOO_FAR),
+    (noise_without_the_norm_of_the_mixing, "periods", {}, TOO_FAR),
+    (a_part_that_stays, "snapshot", {}, TOO_FAR),
+    (the_whole_for_every_round, "stand-ins", {}, TOO_FAR),
+    (shares_of_everything, "stand-ins", {}, TOO_FAR),
 ]
 
 
@@ -430,6 +556,12 @@ def test_mutants_are_caught(mutant, name, settings, how, monkeypatch):
     assert verdict(name, **given) == LIVES
     mutant(monkeypatch)
     assert verdict(name, **given) == how
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_late_charge_is_caught(name, monkeypatch):
+    charged_late(monkeypatch)
+    assert charges_and_draws(name)[0] == "draw" == charges_and_draws(name, refuses=True)[0]
 
 
 def test_mutants_are_caught_by_the_likelihood_ratio_too(monkeypatch):
