@@ -7,6 +7,7 @@ growth where nothing grows, n = 200 pairs of spans with 4 counts, 5 deviations o
 
 import json
 import math
+import os
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy import stats
 
 import hushvec as hv
 from hushvec.aggregates import PrivateTopics, PublicTopics, TopicPeriods, private_topics
+from hushvec.aggregates.journals import Journal
 from hushvec.receipts.aggregates import squared_mu
 from scripts.test_loop_scripts import script
 
@@ -183,6 +185,39 @@ def test_what_fails_leaves_no_period(tmp_path):
     assert len(weeks._exact) == 0 and weeks._people.seen == {}
     with pytest.raises(ValueError, match="first and last must be periods in order, up to the 0 reported, got 1 and 1"):
         weeks.between(1, 1)
+
+
+def test_a_period_that_could_not_be_kept_is_not_known_and_comes_again(tmp_path, monkeypatch):
+    """A restart would draw it a second time. Its people are not taken for seen."""
+    weeks = series(journal=tmp_path / "weeks.npz", with_people=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "write", lambda self, **arrays: os.write(-1, b""))
+        with pytest.raises(OSError):
+            weeks.report(VOTERS, list("abcd"))
+    with pytest.raises(ValueError, match="up to the 0 reported"):
+        weeks.between(1, 1)
+    weeks.report(VOTERS, list("abcd"))
+    assert weeks._exact.sum() == 4
+    del weeks
+    assert series(journal=tmp_path / "weeks.npz", with_people=True)._people.seen == dict.fromkeys("abcd", 1)
+
+
+class Meter:
+    """A budget that knows no ids of charges."""
+
+    def __init__(self):
+        self.charged = []
+
+    def consume(self, epsilon, delta):
+        self.charged.append((epsilon, delta))
+
+
+def test_a_budget_without_ids_is_charged_once_over_restarts(tmp_path):
+    """Also where the first process had none: the journal knows who has paid."""
+    meter, terms = Meter(), {"generator": None, "journal": tmp_path / "weeks.npz"}
+    for budget, charged in ((None, 0), (meter, 1), (meter, 1), (None, 1), (meter, 1)):
+        series(**terms, budget=budget).report(VOTERS)
+        assert meter.charged == [(1.0, 1e-5)] * charged
 
 
 @pytest.mark.parametrize(

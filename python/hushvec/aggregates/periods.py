@@ -115,10 +115,7 @@ class TopicPeriods(NotCopied):
                 raise ValueError(f"people must be {'given' if people is None else 'left out'} in every period, as at the start")
             exact = np.vstack([self._exact, self._counted(rows, people)])
             mixed = np.array(self._mixing[: len(exact)][::-1], np.int64) @ exact
-            drawn = np.vstack([self._drawn, self._spending.noisy_counts(mixed, self._sigma)])
-            if self._people is not None:
-                self._people.commit()
-            self._keep(exact, drawn)
+            self._keep(exact, np.vstack([self._drawn, self._spending.noisy_counts(mixed, self._sigma)]))
             return self.between(len(exact), len(exact))
 
     def between(self, first: int, last: int) -> PrivateTopics:
@@ -153,9 +150,11 @@ class TopicPeriods(NotCopied):
 
     def _keep(self, exact: NDArray[np.int64], drawn: NDArray[np.float64]) -> None:
         """Before a report is known, so that no period is drawn again."""
-        seen = [] if self._people is None else list(self._people.seen.items())
+        seen = [] if self._people is None else list(self._people.after().items())
         self._journal.write(exact=exact, drawn=drawn, people=json.dumps(seen))
         self._exact, self._drawn = exact, drawn
+        if self._people is not None:
+            self._people.commit()
 
     def _digest(self) -> str:
         terms = (self.periods, *self._terms[:3], self._terms.rows_per_person, self._people is not None)

@@ -276,5 +276,9 @@ class People:
             kept[row] = before < self._most
         return kept
 
+    def after(self) -> dict[str | int, int]:
+        """Whom `commit` makes seen."""
+        return self.seen | self._new
+
     def commit(self) -> None:
         self.seen.update(self._new)
