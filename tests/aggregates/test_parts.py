@@ -20,6 +20,8 @@ from hushvec.aggregates import (
     private_mean,
     private_pca,
     private_regression,
+    private_snapshot,
+    private_stand_ins,
     private_sums,
     private_topics,
 )
@@ -31,6 +33,13 @@ groups = np.random.default_rng(4).integers(0, 4, ROWS)
 people = np.sort(np.random.default_rng(5).integers(0, 90, ROWS))   # each in one run of rows
 TOPICS = PublicTopics.fit(rows[::7], topics=5)
 
+TEXTS = {"pool": rows[:20], "texts": [f"text {row}" for row in range(20)]}
+
+
+def parts_of_snapshot(found):
+    return found.topics.counts, found.components.variances, found.stand_ins.weights, found.classifier.coef_
+
+
 # of each the function, whether rows have groups, and what is released
 CALLS = {
     "sums": (partial(private_sums, clip_norm=2.0), True, lambda found: (found.sums, found.counts)),
@@ -40,6 +49,9 @@ CALLS = {
     "covariance": (partial(private_covariance, clip_norm=2.0), False, lambda found: (found.covariance, found.mean)),
     "pca": (partial(private_pca, components=3), False, lambda found: (found.projection.mean, found.variances)),
     "topics": (partial(private_topics, pool=TOPICS), False, lambda found: (found.counts,)),
+    "stand-ins": (partial(private_stand_ins, **TEXTS), False, lambda found: (found.vectors, found.weights)),
+    "labels": (partial(private_stand_ins, **TEXTS), True, lambda found: (found.weights, found.classifier.coef_)),
+    "snapshot": (partial(private_snapshot, components=2, **TEXTS), True, parts_of_snapshot),
 }
 
 
@@ -100,6 +112,7 @@ def test_what_is_wrong_is_said_and_nothing_is_charged(name):
         (in_parts(halves, by_group, True), ValueError, "people must have all their rows in one part, got 1 who have some in two"),
         (run((bad, codes, people)), ValueError, "finite"),
         (run((rows, codes, None)), ValueError, "people must be given in every block, as RowsInParts says"),
+        (RowsInParts(run((rows, codes, people)).run, DIMENSION, by_group), ValueError, "people must be left out in every block"),
         (run((rows, codes, people[1:])), ValueError, "people must have 600 elements"),
         (run((rows[:, :1], codes, people)), ValueError, "rows must have 12 columns in every block, as RowsInParts says, got 1"),
         (in_parts([(0, ROWS)], not by_group, False), ValueError, "groups and labels must be given together"),
@@ -120,15 +133,24 @@ def test_ids_are_of_one_kind_in_all_parts():
         released("topics", RowsInParts(partial(run_of, parts), DIMENSION, with_people=True))
 
 
-def test_every_pass_has_the_same_parts():
+LENGTHS = [(0, 300), (300, ROWS)], [(0, 299), (299, ROWS)]
+# as many rows, of others: the first and the last one of two people
+OWNERS = [(rows[:4], groups[:4], list("aabb")), (rows[4:8], groups[4:8], list("ccdd"))], [
+    (rows[:4], groups[:4], list("aabc")), (rows[4:8], groups[4:8], list("bcdd"))]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("passes", "by_person"),
+    [([in_parts(one, True, False) for one in LENGTHS], False),
+     ([RowsInParts(partial(run_of, [[part] for part in parts]), DIMENSION, True, True) for parts in OWNERS], True)],
+    ids=["lengths", "people"],
+)  # fmt: skip
+def test_every_pass_has_the_same_parts(passes, by_person):
     """Otherwise a person might be in two parts of a later one, which nobody looks for any more."""
-    passes = iter([[(0, 300), (300, ROWS)], [(0, 299), (299, ROWS)]])
-
-    def run(worker):
-        return in_parts(next(passes), True, False).run(worker)
-
-    with pytest.raises(ValueError, match="rows must come in the same parts in every pass"):
-        released("centroids", RowsInParts(run, DIMENSION, True))
+    for name in ("centroids", "snapshot"):
+        run = partial(lambda ordered, worker: next(ordered).run(worker), iter(passes))
+        with pytest.raises(ValueError, match="rows must come in the same parts in every pass"):
+            released(name, RowsInParts(run, DIMENSION, True, by_person), rows_per_person=2)
 
 
 def test_a_regression_reads_no_parts():
