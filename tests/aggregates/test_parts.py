@@ -1,6 +1,7 @@
 """Rows in parts that an engine holds: the same bits as in one process whatever the split, each person in one part, the same parts in
 every pass, and nothing charged for what a worker finds wrong."""
 
+import io
 import pickle
 from functools import partial
 from itertools import pairwise
@@ -25,6 +26,8 @@ from hushvec.aggregates import (
     private_sums,
     private_topics,
 )
+from hushvec.aggregates.rows import PrivateRows
+from hushvec.aggregates.spending import Terms
 
 TERMS = {"epsilon": 1.0, "delta": 1e-5}
 DIMENSION, ROWS = 12, 600
@@ -151,6 +154,38 @@ def test_every_pass_has_the_same_parts(passes, by_person):
         run = partial(lambda ordered, worker: next(ordered).run(worker), iter(passes))
         with pytest.raises(ValueError, match="rows must come in the same parts in every pass"):
             released(name, RowsInParts(run, DIMENSION, True, by_person), rows_per_person=2)
+
+
+def test_parts_may_come_in_another_order_in_every_pass():
+    parts = [(0, 200), (200, 300), (300, ROWS)]
+    passes = iter([parts, parts[::-1], parts[1:] + parts[:1], parts])
+    run = lambda worker: in_parts(next(passes), True, False).run(worker)
+    assert same("classifier", released("classifier", RowsInParts(run, DIMENSION, True)), released("classifier", rows, groups))
+
+
+class Harm:
+    """When it is unpickled."""
+
+    def __reduce__(self):
+        return pytest.fail, ("what a worker returns was unpickled",)
+
+
+def test_what_workers_return_is_not_unpickled():
+    def run(worker):
+        np.savez(file := io.BytesIO(), about=np.frombuffer(b"{}", np.uint8), total=np.array([Harm()], object))
+        return [file.getvalue()]
+
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        released("topics", RowsInParts(run, DIMENSION))
+
+
+def test_a_part_of_the_terms_plans_its_own_mean():
+    """Otherwise its noise would be that of a share of the whole, and in no receipt."""
+    whole = PrivateRows(rows, Terms(1.0, 1e-5, generator=hv.Generator.unsafe_seeded(1)), "test")
+    planned = whole.plan_mean(1.0, 0.1)
+    given_part = whole.part(0.5)
+    assert given_part.mean(1.0, 0.1)[1] > planned.sigma / ROWS
+    assert [one.sigma > planned.sigma for one in whole.spending.receipt(None).statistics] == [False, True]
 
 
 def test_a_regression_reads_no_parts():

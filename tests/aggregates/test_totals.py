@@ -9,11 +9,11 @@ import pytest
 import hushvec as hv
 from hushvec import clip
 from hushvec._native import _core
-from hushvec.aggregates import private_classifier
+from hushvec.aggregates import private_classifier, private_covariance
 from hushvec.aggregates import rows as rows_module
 from hushvec.aggregates import totals as totals_module
 from hushvec.aggregates.classifiers import _residuals
-from hushvec.aggregates.rows import directions
+from hushvec.aggregates.rows import directions, unit
 from hushvec.aggregates.totals import GroupTotals, MomentTotals, whole_rows
 
 
@@ -89,6 +89,20 @@ def test_directions_that_are_kept_change_nothing(monkeypatch):
         monkeypatch.setattr(rows_module, "_KEPT_ELEMENTS", most)
         made.append(private_classifier(rows, codes, generator=hv.Generator.unsafe_seeded(1), **terms))
     assert (made[0].coef_ == made[1].coef_).all() and made[0].receipt.statistics == made[1].receipt.statistics
+
+
+def test_directions_of_float64_may_be_as_long_as_they_like():
+    """Beyond float32: nothing is narrowed before it has unit length."""
+    for size in (1e-200, 1e200):
+        assert unit(size * np.array([[3.0, 4.0]])) == pytest.approx(np.array([[0.6, 0.8]]))
+        assert directions(size * np.array([[3.0, 4.0]]), np.zeros(2)) == pytest.approx(np.array([[0.6, 0.8]]))
+
+
+def test_rows_may_have_one_column():
+    found = private_covariance(np.full((1000, 1), 0.5, np.float32), clip_norm=1.0, epsilon=1e4, delta=1e-5)
+    assert found.mean == pytest.approx([0.5], abs=1e-3) and found.covariance.shape == (1, 1)
+    with pytest.raises(ValueError, match="rows must have at least 1 column, got 0"):
+        private_covariance(np.zeros((10, 0), np.float32), clip_norm=1.0, epsilon=1.0, delta=1e-5)
 
 
 def test_a_direction_depends_on_its_row_alone():

@@ -107,6 +107,19 @@ def test_a_resumed_journal_asks_the_budget(tmp_path):
     assert votes(budget=other, **settings).receipt.charge.ledger == other.export()["ledger"] and other.consumed() == 2.0
 
 
+class Harm:
+    """When it is unpickled."""
+
+    def __reduce__(self):
+        return pytest.fail, ("a journal was unpickled",)
+
+
+def test_a_journal_is_not_unpickled(tmp_path):
+    np.savez(tmp_path / "votes.npz", cast=np.array([Harm()], object))
+    with pytest.raises(ValueError, match=r"journal must be a file of PrivateVotes, got .*allow_pickle=False"):
+        votes(votes_per_document=2, journal=tmp_path / "votes.npz")
+
+
 def test_a_copied_journal_is_refused(tmp_path):
     journal = tmp_path / "votes.npz"
     votes(votes_per_document=2, journal=journal)
