@@ -25,6 +25,7 @@ from hushvec.aggregates import (
     private_stand_ins,
     private_sums,
     private_topics,
+    totals,
 )
 from hushvec.aggregates.rows import PrivateRows
 from hushvec.aggregates.spending import Terms
@@ -161,6 +162,15 @@ def test_parts_may_come_in_another_order_in_every_pass():
     passes = iter([parts, parts[::-1], parts[1:] + parts[:1], parts])
     run = lambda worker: in_parts(next(passes), True, False).run(worker)
     assert same("classifier", released("classifier", RowsInParts(run, DIMENSION, True)), released("classifier", rows, groups))
+
+
+def test_all_parts_together_have_no_more_rows_than_integers_hold(monkeypatch):
+    monkeypatch.setattr(totals, "MOST_ROWS_OF_MOMENTS", ROWS - 1)
+    budget = hv.PrivacyBudget(2.0)
+    for name in ("pca", "snapshot"):
+        with pytest.raises(ValueError, match=rf"rows must be at most 2\^9, got 0 \+ {ROWS}"):
+            released(name, in_parts([(0, 300), (300, ROWS)], CALLS[name][1], False), budget=budget)
+    assert budget.consumed() == 0
 
 
 class Harm:

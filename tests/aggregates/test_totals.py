@@ -9,7 +9,7 @@ import pytest
 import hushvec as hv
 from hushvec import clip
 from hushvec._native import _core
-from hushvec.aggregates import private_classifier, private_covariance
+from hushvec.aggregates import private_classifier, private_covariance, private_pca
 from hushvec.aggregates import rows as rows_module
 from hushvec.aggregates import totals as totals_module
 from hushvec.aggregates.classifiers import _residuals
@@ -96,6 +96,14 @@ def test_directions_of_float64_may_be_as_long_as_they_like():
     for size in (1e-200, 1e200):
         assert unit(size * np.array([[3.0, 4.0]])) == pytest.approx(np.array([[0.6, 0.8]]))
         assert directions(size * np.array([[3.0, 4.0]]), np.zeros(2)) == pytest.approx(np.array([[0.6, 0.8]]))
+
+
+def test_a_count_that_is_public_has_no_noise_and_costs_nothing():
+    rows = rows_of(300, 4)
+    for adjacency, most, private in (("add-remove", 1, True), ("replace-one", 1, False), ("replace-one", 2, True)):
+        given = {"adjacency": adjacency, "rows_per_person": most, "epsilon": 1.0, "delta": 1e-5}
+        sums = private_pca(rows, components=2, **given).receipt.statistics[0]
+        assert (sums.count_sigma is not None) == private
 
 
 def test_rows_may_have_one_column():
