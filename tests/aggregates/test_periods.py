@@ -5,9 +5,11 @@ Statistics, with seeds fixed: the noise of spans, n = 4,000 counts, a Kolmogorov
 growth where nothing grows, n = 200 pairs of spans with 4 counts, 5 deviations of a binomial.
 """
 
+import contextlib
 import json
 import math
 import os
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +19,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import hushvec as hv
-from hushvec.aggregates import PrivateTopics, PublicTopics, TopicPeriods, private_topics
+from hushvec.aggregates import PrivateTopics, PublicTopics, RowsInParts, TopicPeriods, private_topics
 from hushvec.aggregates.journals import Journal
 from hushvec.receipts.aggregates import squared_mu
 from scripts.test_loop_scripts import script
@@ -36,7 +38,7 @@ def seeded(seed=3):
 
 
 def series(periods=6, **terms):
-    return TopicPeriods(POOL, periods, **{**TERMS, "generator": seeded(), **terms})
+    return TopicPeriods(terms.pop("pool", POOL), periods, **{**TERMS, "generator": seeded(), **terms})
 
 
 # ---- what one person moves
@@ -120,6 +122,23 @@ def test_growth_knows_that_spans_share_noise():
     assert len(set(map(float, np.round(told, 6)))) == 1 and told[0] > 0
 
 
+@pytest.mark.parametrize("spans", [((3, 4), (1, 2)), ((2, 2), (1, 1)), ((1, 4), (2, 3))])
+def test_the_standard_error_of_growth_is_that_of_the_noise_that_both_have(spans):
+    """At a common share p the noise of a draw enters with w / total - w' / total', and of all counts by 1 - 2 p + (k + 1) p^2."""
+    weeks = series(4, rows_per_person=2)
+    early = {}
+    for week in range(1, 5):
+        weeks.report(VOTERS[np.arange(300 + 50 * week) % 4])
+        early[week] = weeks.between(1, week)
+    for later, earlier in (*((weeks.between(*one), weeks.between(*other)) for one, other in [spans]), (weeks.between(3, 4), early[2])):
+        found, totals = later.growth(earlier), (later.total, earlier.total)
+        common = np.clip((later.counts + earlier.counts + 1) / sum(totals), 0, 1)
+        one, other = (np.pad(part.noise, (0, 4 - len(part.noise))) / part.total for part in (later, earlier))
+        of_noise = ((one - other) ** 2).sum() * (1 - 2 * common + 4 * common**2)
+        of_people = 2 * common * (1 - common) * (1 / totals[0] + 1 / totals[1])
+        assert found.standard_error**2 == pytest.approx(of_noise + of_people, rel=1e-9)
+
+
 def test_growth_of_other_series_has_independent_noise():
     one, other = (series(2, generator=None) for _ in range(2))
     later, earlier = one.report(VOTERS), other.report(VOTERS)
@@ -165,7 +184,10 @@ def test_a_journal_is_refused_where_a_period_might_be_drawn_again(tmp_path):
     del weeks
     with pytest.raises(ValueError, match="journal must be the file that was written, got a copy"):
         series(journal=tmp_path / "copy.npz")
-    for other in ({"periods": 7}, {"epsilon": 2.0}, {"rows_per_person": 2}, {"with_people": True}, {"adjacency": "replace-one"}):
+    other_pool = PublicTopics.fit(np.eye(DIMENSION)[np.arange(60) % KINDS] - AROUND, topics=KINDS)
+    changes = ({"periods": 7}, {"epsilon": 2.0}, {"delta": 1e-6}, {"rows_per_person": 2}, {"with_people": True},
+               {"adjacency": "replace-one"}, {"pool": other_pool})  # fmt: skip
+    for other in changes:
         with pytest.raises(ValueError, match="journal must be of this pool and these terms"):
             series(**other, journal=journal)
     assert len(series(journal=journal)._drawn) == 1
@@ -212,10 +234,65 @@ class Meter:
         self.charged.append((epsilon, delta))
 
 
+def test_two_series_are_charged_twice():
+    """However alike they are: a ledger takes none for the other."""
+    budget = hv.PrivacyBudget(5.0, 1e-3)
+    charges = [series(generator=None, budget=budget).receipt.charge for _ in range(2)]
+    assert budget.consumed() == 2.0 and len({one.charge_id for one in charges}) == 2
+
+
+def test_a_receipt_says_whether_people_are_counted():
+    assert [series(with_people=one).receipt.rows_bound for one in (True, False)] == ["people", "promised"]
+
+
+def test_each_period_is_drawn_once_however_many_report(monkeypatch):
+    """The second waits until the first is kept, and comes in the next period."""
+    weeks, inside, original = series(2), threading.Barrier(2), TopicPeriods._counted
+
+    def slowly(self, rows, people):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            inside.wait(0.2)
+        return original(self, rows, people)
+
+    monkeypatch.setattr(TopicPeriods, "_counted", slowly)
+    threads = [threading.Thread(target=weeks.report, args=(VOTERS,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert inside.broken and weeks._exact.sum(axis=1).tolist() == [4, 4] and len(weeks._drawn) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_copy_is_refused():
+    weeks, (reader, writer) = series(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            weeks.report(VOTERS)
+        except RuntimeError as error:
+            os.write(writer, str(error).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    assert os.read(reader, 50) == b"TopicPeriods must be used in the process that made"
+    os.close(reader)
+
+
+def test_rows_in_parts_have_no_people_over_periods():
+    parts = RowsInParts(lambda worker: [worker([(VOTERS, None, None)])], DIMENSION)
+    assert round(series(epsilon=1e4).report(parts).total) == 4
+    weeks = series(with_people=True)
+    with pytest.raises(TypeError, match="rows must be an array with people, whose rows are counted over all periods; got RowsInParts"):
+        weeks.report(parts, list("abcd"))
+    assert len(weeks._drawn) == 0
+
+
 def test_a_budget_without_ids_is_charged_once_over_restarts(tmp_path):
     """Also where the first process had none: the journal knows who has paid."""
     meter, terms = Meter(), {"generator": None, "journal": tmp_path / "weeks.npz"}
     for budget, charged in ((None, 0), (meter, 1), (meter, 1), (None, 1), (meter, 1)):
+        series(**terms, budget=budget)   # before the first report, too
         series(**terms, budget=budget).report(VOTERS)
         assert meter.charged == [(1.0, 1e-5)] * charged
 

@@ -107,6 +107,24 @@ def test_what_a_model_is_given_is_a_function_of_released_counts(monkeypatch):
     assert seen[0] == seen[1]
 
 
+def test_only_candidates_with_more_votes_than_noise_stay(monkeypatch):
+    """From a deviation of the noise on; where none has so many, those with the most."""
+    monkeypatch.setattr(Spending, "noisy_counts", lambda self, counts, sigma: sigma * released)
+    released = np.array([3.0, -9.0, 1.001, 0.999, 1.5] + [0.0] * 35)
+    found = made()
+    assert found.texts == tuple(TEXTS[place] for place in (0, 4, 2))
+    assert found.weights == pytest.approx(np.array([3, 1.5, 1]) / 5.5, abs=2e-3)
+    released = np.array([-3.0, -2.0, -2.0] + [-4.0] * 37)
+    assert made().texts == tuple(TEXTS[1:3])
+
+
+def test_votes_of_rows_do_not_depend_on_their_lengths():
+    """Also beyond the range of float32."""
+    lengths = 10.0 ** np.random.default_rng(2).integers(-250, 250, 3000)
+    one, other = made(), made(rows=ROWS.astype(np.float64) * lengths[:, None])
+    assert one.texts == other.texts and (one.weights == other.weights).all()
+
+
 def test_all_parts_of_a_snapshot_have_its_receipt(tmp_path):
     budget = hv.PrivacyBudget(3.0, 1e-4)
     found = made(private_snapshot, groups=CODES, labels=KINDS, budget=budget, generator=None)
@@ -114,7 +132,8 @@ def test_all_parts_of_a_snapshot_have_its_receipt(tmp_path):
     assert all(one.receipt == found.receipt for one in parts) and budget.consumed() == 2.0 and found.receipt.charge is not None
     assert found.classifier.score(ROWS, CODES) > 0.95 and len(found.components.variances) == 3
     assert found.topics.shares.sum() == pytest.approx(1) and "topics" in str(found) and "StandIns" in repr(found)
-    found.save(tmp_path / "out")
+    for _ in range(2):   # in place of the first
+        found.save(tmp_path / "out")
     assert {one.name for one in (tmp_path / "out").iterdir()} == {
         "topics.json", "receipt.json", "components.npz", "stand_ins.jsonl", "classifier.npz"}  # fmt: skip
     assert LinearClassifier.load(tmp_path / "out/classifier.npz").receipt == found.receipt
@@ -230,6 +249,24 @@ def test_both_verifiers_accept_the_receipt(name, adjacency):
     assert script("check_receipt").check_receipt(json.loads(receipt.to_json()))[0] == "holds"
 
 
+def shares_of(receipt):
+    """Of each statistic, of mu^2."""
+    return [float(squared_mu([one], "add-remove", 1)) * receipt.noise_multiplier**2 for one in receipt.statistics]
+
+
+def test_shares_are_those_that_are_documented():
+    """Equal ones in rounds; of labelled stand-ins a fifth is for votes; of a snapshot 5 % for topics, and a tenth each for
+    components and stand-ins, without labels 20 and 40 %; little is left."""
+    assert shares_of(made(**ROUNDS).receipt) == pytest.approx([1 / 3] * 3, rel=1e-5)
+    labelled = shares_of(made(groups=CODES, labels=KINDS).receipt)
+    assert labelled[0] == pytest.approx(0.2, rel=1e-5) and sum(labelled) == pytest.approx(1, rel=1e-5)
+    with_labels = shares_of(made(private_snapshot, groups=CODES, labels=KINDS).receipt)
+    assert [with_labels[0], sum(with_labels[1:3]), with_labels[3]] == pytest.approx([0.05, 0.1, 0.1], rel=1e-5)
+    alone = shares_of(made(private_snapshot).receipt)
+    assert [alone[0], sum(alone[1:3]), alone[3]] == pytest.approx([0.2, 0.4, 0.4], rel=1e-5)
+    assert sum(with_labels) == pytest.approx(1, rel=1e-5)
+
+
 WRONG = {
     "texts": ({"texts": ["a"]}, ValueError, "texts must have 40 elements, one for each row of pool, got 1"),
     "zeros": ({"pool": np.zeros((40, 8))}, ValueError, "pool must have no row of zeros"),
@@ -243,6 +280,9 @@ WRONG = {
 }
 WRONG_ROUNDS = {
     "variants alone": ({"variants": variants}, ValueError, "variants, embed and rounds >= 2 must be given together, got rounds = 1"),
+    "variants without embed": (
+        {"variants": variants, "rounds": 2}, ValueError, "variants, embed and rounds >= 2 must be given together, got rounds = 2"),
+    "embed alone": ({"embed": embed}, ValueError, "variants, embed and rounds >= 2 must be given together, got rounds = 1"),
     "rounds alone": ({"rounds": 2}, ValueError, "variants, embed and rounds >= 2 must be given together, got rounds = 2"),
     "many rounds": ({**ROUNDS, "rounds": 33}, ValueError, "rounds must be <= 32"),
     "none": ({"most": 0}, ValueError, "most must be >= 1"),

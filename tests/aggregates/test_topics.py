@@ -85,8 +85,23 @@ def test_rows_like_the_pool_are_covered_and_others_are_not():
     rng = np.random.default_rng(3)
     votes = TOPICS.votes(around(np.arange(2000) % KINDS, rng))
     assert (votes == KINDS).mean() < 3 * UNLIKE
+    with pytest.raises(ValueError, match="rows must be finite, got nan in row 1"):
+        TOPICS.votes(np.where(np.arange(3)[:, None] == 1, np.nan, np.ones((3, DIMENSION))))
     strange = np.concatenate([around(np.full(50, KINDS), rng), np.zeros((1, DIMENSION), np.float32)])
     assert (TOPICS.votes(strange) == KINDS).all()
+
+
+def test_a_row_is_covered_by_whatever_pool_row_is_near():
+    """By one of another topic too; against all cosines with all pool rows."""
+    rng = np.random.default_rng(6)
+    pool = PublicTopics.fit(around(np.arange(120) % 3, rng, 0.5), topics=9)
+    rows = around(rng.integers(0, 3, 400), rng, 0.45)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    cosines, nearest = unit @ pool.pool.T, (unit @ pool.centers.T).argmax(axis=1)
+    covered = cosines.max(axis=1) >= pool.threshold
+    assert (pool.votes(rows) == np.where(covered, nearest, 9)).all() and 0 < covered.sum() < 400
+    own = (pool.pool @ pool.centers.T).argmax(axis=1) == nearest[:, None]
+    assert (covered & (np.where(own, cosines, -1).max(axis=1) < pool.threshold)).any()   # by others alone
 
 
 # ---- what one person moves
@@ -237,7 +252,13 @@ def test_a_result_is_printed_and_kept():
 REFUSED = r"text must be of PrivateTopics\.to_json, got"
 
 
-@pytest.mark.parametrize("change", [{"format": "other"}, {"counts": [1.0]}, {"counts": ["a"] * 21}, {"receipt": {}}, {"more": 1}])
+DAMAGED = [
+    {"format": "other"}, {"counts": [1.0]}, {"counts": ["a"] * 21}, {"counts": [float("inf")] * 21}, {"receipt": {}}, {"more": 1},
+    {"sigma": 0.0}, {"examples": [[]] * 20},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", DAMAGED)
 def test_a_damaged_result_is_refused(change):
     text = json.dumps({**json.loads(released(POOL, 3).to_json()), **change})
     with pytest.raises(ValueError, match=REFUSED):

@@ -88,6 +88,11 @@ def test_a_journal_goes_on_where_it_was(tmp_path):
         votes(votes_per_document=2, journal=journal)
 
 
+def test_alike_votes_are_charged_each():
+    budget = hv.PrivacyBudget(9.0, 1e-3)
+    assert len({votes(budget=budget).receipt.charge.charge_id for _ in range(2)}) == 2 and budget.consumed() == 4.0
+
+
 def test_a_resumed_journal_asks_the_budget(tmp_path):
     """Begun without one too; the row of the ledger is in the receipt, whoever resumes it."""
     settings = {"votes_per_document": 2, "journal": tmp_path / "votes.npz"}
