@@ -98,6 +98,15 @@ def test_directions_of_float64_may_be_as_long_as_they_like():
         assert directions(size * np.array([[3.0, 4.0]]), np.zeros(2)) == pytest.approx(np.array([[0.6, 0.8]]))
 
 
+def test_variances_of_components_are_those_of_the_directions():
+    """With next to no noise: the largest eigenvalues of the mean of z z^T, the largest first."""
+    rows = rows_of(2000, 6) * np.float32([6, 5, 4, 3, 2, 1])
+    found = private_pca(rows, components=3, epsilon=1e6, delta=1e-5, clip_norm=64.0)
+    moved = rows - rows.mean(axis=0, dtype=np.float64)
+    moved /= np.linalg.norm(moved, axis=1, keepdims=True)
+    assert found.variances == pytest.approx(np.linalg.eigvalsh(moved.T @ moved / 2000)[:2:-1], rel=1e-3)
+
+
 def test_a_count_that_is_public_has_no_noise_and_costs_nothing():
     rows = rows_of(300, 4)
     for adjacency, most, private in (("add-remove", 1, True), ("replace-one", 1, False), ("replace-one", 2, True)):
