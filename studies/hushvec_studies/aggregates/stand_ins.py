@@ -136,7 +136,7 @@ def snapshots(one: Collection, settings: Settings) -> Iterator[_Row]:
     """What the parts of a snapshot keep."""
     data, topics, count = one.data, PublicTopics.fit(one.pool), int(one.data.classes.max()) + 1
     exact = tally(data.rows, None, pool=topics) / len(data.rows)
-    clean = learned(data, data.rows, data.classes)[LINEAR]
+    clean, kept = learned(data, data.rows, data.classes)[LINEAR], min(_COMPONENTS, data.rows.shape[1])
 
     def figures(score: float, shares: Any, seen: Callable[[Any], Any]) -> _Row:
         probe = learned(data, data.rows, data.classes, seen)[LINEAR]
@@ -144,14 +144,14 @@ def snapshots(one: Collection, settings: Settings) -> Iterator[_Row]:
         return {**found, "probe": probe}
 
     def measured(**terms: Any) -> _Row:
-        given = {"labels": count, "pool": one.pool, "texts": one.texts, "components": _COMPONENTS, **terms}
+        given = {"labels": count, "pool": one.pool, "texts": one.texts, "components": kept, **terms}
         made = private_snapshot(data.rows, data.classes, **given)
         score = made.classifier.score(data.test, data.test_classes) if made.classifier else np.nan
         found = figures(score, made.topics.shares, made.components.projection.transform)
         return {**found, "stand-ins": learned(data, made.stand_ins.vectors, made.stand_ins.labels)[LINEAR]}
 
     for title, rows, classes in _without_privacy(one):
-        shares, axes = tally(rows, None, pool=topics) / len(rows), PCA(_COMPONENTS, svd_solver="full").fit(rows)
+        shares, axes = tally(rows, None, pool=topics) / len(rows), PCA(kept, svd_solver="full").fit(rows)
         found = figures(learned(data, rows, classes)[LINEAR], shares, axes.transform)
         yield {"collection": data.name, "from": title, "epsilon": "", **found}
     for epsilon in settings.epsilons:
