@@ -282,10 +282,12 @@ def test_a_forked_copy_is_refused():
 def test_rows_in_parts_have_no_people_over_periods():
     parts = RowsInParts(lambda worker: [worker([(VOTERS, None, None)])], DIMENSION)
     assert round(series(epsilon=1e4).report(parts).total) == 4
-    weeks = series(with_people=True)
-    with pytest.raises(TypeError, match="rows must be an array with people, whose rows are counted over all periods; got RowsInParts"):
-        weeks.report(parts, list("abcd"))
-    assert len(weeks._drawn) == 0
+    counted = RowsInParts(lambda worker: [worker([(VOTERS, None, list("aaaa"))])], DIMENSION, with_people=True)
+    for weeks, given_rows in ((series(with_people=True), (parts, list("abcd"))), (series(), (counted,))):
+        said = "rows must be an array with people, whose rows are counted over all periods; got RowsInParts"
+        with pytest.raises(TypeError, match=said):
+            weeks.report(*given_rows)
+        assert len(weeks._drawn) == 0
 
 
 def test_a_budget_without_ids_is_charged_once_over_restarts(tmp_path):

@@ -141,7 +141,7 @@ class TopicPeriods(NotCopied):
         return self._spending.receipt(None)
 
     def _counted(self, rows: Any, people: Any) -> NDArray[np.int64]:
-        if isinstance(rows, RowsInParts) and self._people is not None:
+        if isinstance(rows, RowsInParts) and (rows.with_people or self._people is not None):
             raise TypeError("rows must be an array with people, whose rows are counted over all periods; got RowsInParts")
         given = PrivateRows(rows, self._terms._replace(people=None, budget=None), "")
         if self._people is not None:
