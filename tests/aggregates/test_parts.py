@@ -119,6 +119,7 @@ def test_what_is_wrong_is_said_and_nothing_is_charged(name):
         (RowsInParts(run((rows, codes, people)).run, DIMENSION, by_group), ValueError, "people must be left out in every block"),
         (run((rows, codes, people[1:])), ValueError, "people must have 600 elements"),
         (run((rows[:, :1], codes, people)), ValueError, "rows must have 12 columns in every block, as RowsInParts says, got 1"),
+        (run((np.hstack([rows, rows]), codes, people)), ValueError, "rows must have 12 columns in every block, .* got 24"),
         (in_parts([(0, ROWS)], not by_group, False), ValueError, "groups and labels must be given together"),
     )[: None if by_group or name == "mean" else -1]:
         with pytest.raises(error, match=said):

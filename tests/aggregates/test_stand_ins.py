@@ -95,6 +95,14 @@ def test_a_round_may_have_one_new_text_or_none(new):
     assert found.receipt.statistics[1].groups == len({*asked[0], *new})
 
 
+def test_equal_texts_of_the_pool_stay_apart_in_later_rounds():
+    """Each with its vector and its votes."""
+    twice = [f"kind {row % 5 // 2}" for row in range(40)]
+    found = made(**{**ROUNDS, "rounds": 2, "texts": twice, "variants": lambda texts: ["of kind 3"]}, epsilon=1e4)
+    place = found.texts.index("of kind 3")
+    assert len(found.texts) == len(found.vectors) and (found.vectors[place] == np.eye(DIMENSION, dtype=np.float32)[3]).all()
+
+
 def test_what_a_model_is_given_is_a_function_of_released_counts(monkeypatch):
     """Of other rows with the same released counts, the same texts: nothing else of the rows reaches it."""
     released = iter(2 * [np.arange(40.0), np.arange(80.0)[:66], np.arange(120.0)[:108]])

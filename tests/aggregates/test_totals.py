@@ -89,6 +89,10 @@ def test_directions_that_are_kept_change_nothing(monkeypatch):
         monkeypatch.setattr(rows_module, "_KEPT_ELEMENTS", most)
         made.append(private_classifier(rows, codes, generator=hv.Generator.unsafe_seeded(1), **terms))
     assert (made[0].coef_ == made[1].coef_).all() and made[0].receipt.statistics == made[1].receipt.statistics
+    given = rows_module.PrivateRows(rows, rows_module.Terms(4.0, 1e-5), "test")
+    for most in (rows.size - 1, rows.size):   # more than that would be a second copy of all rows
+        monkeypatch.setattr(rows_module, "_KEPT_ELEMENTS", most)
+        assert (given.changed(unit)._changed is not None) == (most == rows.size)
 
 
 def test_directions_of_float64_may_be_as_long_as_they_like():

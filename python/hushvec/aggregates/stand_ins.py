@@ -105,7 +105,8 @@ class Candidates:
         """Go on with these and with new variants of them."""
         assert self._variants is not None and self._embed is not None
         made = validate.strings("variants(texts)", self._variants(list(texts)))
-        new = list(dict.fromkeys(text for text in made if text not in set(texts)))
+        known = set(texts)
+        new = list(dict.fromkeys(text for text in made if text not in known))
         self.texts, self.vectors = [*texts, *new], vectors
         if new:
             found = unit_public_rows(self._embed(new), "embed(texts)", at_least=1)
