@@ -251,7 +251,7 @@ def test_each_period_is_drawn_once_however_many_report(monkeypatch):
 
     def slowly(self, rows, people):
         with contextlib.suppress(threading.BrokenBarrierError):
-            inside.wait(0.2)
+            inside.wait(0.1)
         return original(self, rows, people)
 
     monkeypatch.setattr(TopicPeriods, "_counted", slowly)
