@@ -89,7 +89,7 @@ class AnswerStore:
             sql.Column("tenant", sql.String(64)),
             sql.Column("size", sql.Integer),
         ]
-        self._table = sql.Table(_TABLE, sql.MetaData(), *columns, sql.Index(f"{_TABLE}_of_tenant", "tenant", "size"))
+        self._table = sql.Table(_TABLE, sql.MetaData(), *columns, sql.Index(f"tenant_of_{_TABLE}", "tenant", "size"))
         try:
             try:
                 self._table.metadata.create_all(self._engine)
