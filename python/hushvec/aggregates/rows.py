@@ -51,11 +51,6 @@ class RowsInParts:
     with_groups: bool = False
     with_people: bool = False
 
-    def require_alone(self, groups: Any, people: Any) -> None:
-        """TypeError if groups or people are given beside it."""
-        if groups is not None or people is not None:
-            raise TypeError("groups and people must be left out with RowsInParts, which have their own")
-
 
 class PrivateRows:
     """Rows and whose they are, checked, with what may be spent on them; and what is added up over them."""
@@ -63,7 +58,8 @@ class PrivateRows:
     def __init__(self, rows: Any, terms: Terms, purpose: str, groups: Any = None, labels: Any = None) -> None:
         self._parts = rows if isinstance(rows, RowsInParts) else None
         if self._parts is not None:
-            self._parts.require_alone(groups, terms.people)
+            if groups is not None or terms.people is not None:
+                raise TypeError("groups and people must be left out with RowsInParts, which have their own")
             terms = terms._replace(people=() if self._parts.with_people else None)
         self.names: tuple[Hashable, ...] | None = None if labels is None else group_codes((), labels, 0)[1]
         self.spending = Spending(terms, purpose if self.names is None else f"{purpose} of {plural(len(self.names), 'label')}")

@@ -15,8 +15,8 @@ from hushvec.aggregates.classifiers import STEPS, LinearClassifier, require_clas
 from hushvec.aggregates.moments import PrivatePCA, checked_components, components_of
 from hushvec.aggregates.rows import PrivateRows
 from hushvec.aggregates.spending import Terms
-from hushvec.aggregates.stand_ins import Candidates, StandIns, require_columns, stand_ins_of
-from hushvec.aggregates.topics import AUTO, PrivateTopics, PublicTopics, votes_of
+from hushvec.aggregates.stand_ins import Candidates, StandIns, stand_ins_of
+from hushvec.aggregates.topics import AUTO, PrivateTopics, PublicTopics, require_columns_of_pool, votes_of
 from hushvec.extend import release_sheet
 from hushvec.receipts import AggregateReceipt
 
@@ -110,7 +110,7 @@ def private_snapshot(
     """
     candidates, public = Candidates(pool, texts), PublicTopics.fit(pool, texts=texts, topics=topics)
     given = PrivateRows(rows, Terms(epsilon, delta, **terms), "snapshot", groups, labels)
-    require_columns(given, candidates)
+    require_columns_of_pool(given.dimension, candidates.vectors)
     if isinstance(components, str):
         validate.choice("components", components, (AUTO,))
         components = min(_MOST_COMPONENTS, given.dimension)

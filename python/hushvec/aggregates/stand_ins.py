@@ -19,6 +19,7 @@ from hushvec._util.publish import SHARED, published_text
 from hushvec.aggregates.classifiers import STEPS, LinearClassifier, require_classes, steps_of
 from hushvec.aggregates.rows import PrivateRows, unit
 from hushvec.aggregates.spending import Terms
+from hushvec.aggregates.topics import require_columns_of_pool, texts_of_pool
 from hushvec.extend import release_sheet
 from hushvec.mechanisms import nearest_codes, unit_public_rows
 from hushvec.receipts import AggregateReceipt
@@ -92,9 +93,7 @@ class Candidates:
         most: int = 1000,
     ) -> None:
         self.vectors: _Rows = unit_public_rows(pool, "pool")
-        self.texts = list(validate.strings("texts", texts))
-        if len(self.texts) != len(self.vectors):
-            raise ValueError(f"texts must have {len(self.vectors)} elements, one for each row of pool, got {len(self.texts)}")
+        self.texts = list(texts_of_pool(texts, len(self.vectors)))
         if len({variants is None, embed is None}) > 1 or (variants is None) != (rounds == 1):
             raise ValueError(f"variants, embed and rounds >= 2 must be given together, got rounds = {rounds!r}")
         self.rounds = validate.whole_number("rounds", rounds, at_least=1, at_most=MOST_STATISTICS // 2)
@@ -165,7 +164,7 @@ def private_stand_ins(
     """
     candidates = Candidates(pool, texts, variants, embed, rounds, most)
     given = PrivateRows(rows, Terms(epsilon, delta, **terms), "stand-ins", groups, labels)
-    require_columns(given, candidates)
+    require_columns_of_pool(given.dimension, candidates.vectors)
     if given.names is None:
         return stand_ins_of(given, candidates)
     require_classes(given)
@@ -173,12 +172,6 @@ def private_stand_ins(
     given.spending.charge()
     found = stand_ins_of(given.part(VOTES_SHARE), candidates)
     return found.labelled(steps_of(given.part(None), STEPS, LinearClassifier)).under(given.spending.receipt(given.count))
-
-
-def require_columns(given: PrivateRows, candidates: Candidates) -> None:
-    """ValueError for rows of other columns than the pool."""
-    if given.dimension != candidates.vectors.shape[1]:
-        raise ValueError(f"rows must have {candidates.vectors.shape[1]} columns, those of pool, got {given.dimension}")
 
 
 def stand_ins_of(given: PrivateRows, candidates: Candidates) -> StandIns:

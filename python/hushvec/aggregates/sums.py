@@ -260,21 +260,18 @@ def private_sums(
     given_terms = Terms(epsilon, delta, **terms)
     named = given_terms._asdict()
     people = named.pop("people")
-    if isinstance(rows, RowsInParts):
-        if rows.with_groups and labels is None:
-            raise ValueError(TOGETHER)
-        parts = PrivateRows(rows, given_terms, "", groups, labels)
-        collector = SumsOfRows(
-            rows.dimension, clip_norm=clip_norm, labels=labels, counts=counts, with_people=rows.with_people, **named
-        )
-        total = parts.total(partial(_sums_and_counts, groups=len(parts.names or (0,)), clip_norm=clip_norm))
+    parts = rows if isinstance(rows, RowsInParts) else None
+    if parts is not None and parts.with_groups and labels is None:
+        raise ValueError(TOGETHER)
+    given: Any = given_rows("rows", rows, finite=False) if parts is None else parts
+    by_person = people is not None if parts is None else parts.with_people
+    collector = SumsOfRows(given.dimension, clip_norm=clip_norm, labels=labels, counts=counts, with_people=by_person, **named)
+    if parts is None:
+        collector.add(given.values, groups, people)
+    else:
+        read = PrivateRows(parts, given_terms, "", groups, labels)
+        total = read.total(partial(_sums_and_counts, groups=len(read.names or (0,)), clip_norm=clip_norm))
         collector._totals.restore(total[:, :-1], total[:, -1])
-        return collector.release()
-    given = given_rows("rows", rows, finite=False)
-    collector = SumsOfRows(
-        given.dimension, clip_norm=clip_norm, labels=labels, counts=counts, with_people=people is not None, **named
-    )
-    collector.add(given.values, groups, people)
     return collector.release()
 
 

@@ -62,9 +62,7 @@ class PublicTopics:
             topics: k, from 2 to the number of different rows, at most 4,096. "auto": 1.5 sqrt(m), at most 200.
         """
         given = unit_public_rows(pool, "pool")
-        names = [f"row {row}" for row in range(len(given))] if texts is None else validate.strings("texts", texts)
-        if len(names) != len(given):
-            raise ValueError(f"texts must have {len(given)} elements, one for each row of pool, got {len(names)}")
+        names = [f"row {row}" for row in range(len(given))] if texts is None else texts_of_pool(texts, len(given))
         # a row that is there twice would be its own nearest other
         first = np.sort(np.unique(given, axis=0, return_index=True)[1])
         rows = given[first]
@@ -93,8 +91,7 @@ class PublicTopics:
     def votes(self, rows: Any) -> NDArray[np.int64]:
         """The number of each row's topic, int64 [n]; k for uncovered. For the holder of the rows alone: it is not private."""
         given = given_rows("rows", rows, finite=True)
-        if given.dimension != self.pool.shape[1]:
-            raise ValueError(f"rows must have {self.pool.shape[1]} columns, those of pool, got {given.dimension}")
+        require_columns_of_pool(given.dimension, self.pool)
         matrix = as_matrix(given.values)
         found = [np.empty(0, np.int64)]
         for block in blocks(matrix, len(self.pool)):
@@ -316,6 +313,20 @@ def votes_of(given: PrivateRows, pool: PublicTopics) -> PrivateTopics:
 def tally(rows: Any, codes: Any, *, pool: PublicTopics) -> NDArray[np.int64]:
     """How many of these rows vote for each topic, then of uncovered ones."""
     return np.bincount(pool.votes(rows), minlength=len(pool.centers) + 1)
+
+
+def texts_of_pool(texts: Any, rows: int) -> Sequence[str]:
+    """ValueError unless there is one for each row of the pool."""
+    given = validate.strings("texts", texts)
+    if len(given) != rows:
+        raise ValueError(f"texts must have {rows} elements, one for each row of pool, got {len(given)}")
+    return given
+
+
+def require_columns_of_pool(columns: int, pool: _Rows) -> None:
+    """ValueError for rows of other columns than the pool."""
+    if columns != pool.shape[1]:
+        raise ValueError(f"rows must have {pool.shape[1]} columns, those of pool, got {columns}")
 
 
 def _centers(rows: _Rows, count: int) -> _Rows:
